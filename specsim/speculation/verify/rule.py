@@ -1,0 +1,29 @@
+"""The seam of verification rules: a rule states a law and draws nothing, so it can be enumerated."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from specsim.arrays import Floats, Ints
+from specsim.speculation.draft import Draft
+
+
+class Verifier(Protocol):
+    """A verification rule as two conditional laws."""
+
+    is_lossless: bool
+    """The emitted tokens follow the target's distribution exactly."""
+    needs: Literal["path", "conditional"]
+    """What the distributions must offer; checked when the scenario is loaded."""
+
+    def descend(self, draft: Draft, target: Floats) -> Floats:
+        """Probability that each node is kept given that its parent was, [B, N].
+
+        ``target`` [B, N + 1, V]: the target distribution at the root and after each node. Siblings
+        exclude each other and their sum is at most 1, so one uniform a depth picks among them.
+        """
+        ...
+
+    def next_token(self, draft: Draft, target: Floats, last: Ints) -> Floats:
+        """Law of the token emitted after the last kept node, [B, V]; ``last`` [B], -1 is the root."""
+        ...
