@@ -62,7 +62,7 @@ class RoundSource(Protocol):
     """Replay outside the conditions under which it is exact; marked wherever the result appears."""
 
     def peek(self, sequences: Sequences, *, horizon: int) -> Rounds:
-        """1 … ``horizon`` rounds ahead, without effect; stops after the first round in which a sequence ends."""
+        """1 … ``horizon`` rounds ahead, without effect; stops after the first in which a sequence ends."""
         ...
 
     def commit(self, num_rounds: int) -> None:

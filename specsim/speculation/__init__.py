@@ -1,0 +1,1 @@
+"""Speculative decoding: distributions, draft sources, verification rules, lookahead policies, rounds."""

@@ -1,0 +1,1 @@
+"""Lookahead policies: how many tokens to draft, one rule a file."""
