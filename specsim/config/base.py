@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
+
+CROSS_FIELD = "cross_field"
+"""Type of the pydantic error that carries faults of several fields in its context."""
 
 
 class Spec(BaseModel):
@@ -15,3 +21,17 @@ class Spec(BaseModel):
         use_attribute_docstrings=True,
         protected_namespaces=(),
     )
+
+
+def refuse(faults: Sequence[tuple[str, str]]) -> None:
+    """Raise the faults that a check across fields found, from inside a pydantic validator.
+
+    Parameters
+    ----------
+    faults
+        Dotted path below the spec that is being validated, and what is wrong there.
+        Nothing happens if there are none.
+    """
+    if faults:
+        text = "; ".join(f"{path}: {message}" if path else message for path, message in faults)
+        raise PydanticCustomError(CROSS_FIELD, "{text}", {"text": text, "faults": tuple(faults)})
