@@ -7,7 +7,7 @@ a recorded path, acceptance rates, exact sampling from distributions) is the sou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from specsim.arrays import Bools, Ints
@@ -49,6 +49,10 @@ class Rounds:
     def num_rounds(self) -> int:
         """R."""
         return int(self.num_drafted.shape[0])
+
+    def first(self, count: int) -> Rounds:
+        """Return the first rounds."""
+        return Rounds(*(getattr(self, field.name)[:count] for field in fields(self)))
 
 
 class RoundSource(Protocol):

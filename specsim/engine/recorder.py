@@ -1,0 +1,108 @@
+"""The recorder of a run: appends arrays as they happen, and stacks them at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.arrays import NANOJOULES_PER_JOULE, PICOSECONDS_PER_SECOND, Bools, Floats, Ints
+from specsim.engine.pair import Block
+from specsim.results.table import Labels
+from specsim.speculation.rounds import Rounds
+
+PHASES = ("prefill", "decode")
+_SI = {"_ps": ("_s", PICOSECONDS_PER_SECOND), "_nj": ("_j", NANOJOULES_PER_JOULE)}
+
+
+class Recorder:
+    """Steps and rounds as they happen, and when each request had its first and last token.
+
+    Parameters
+    ----------
+    num_requests
+        Requests in the run.
+    """
+
+    def __init__(self, num_requests: int) -> None:
+        self.num_steps = 0
+        self._first_token_ps: Ints = np.zeros(num_requests, dtype=np.int64)
+        self._finish_ps: Ints = np.zeros(num_requests, dtype=np.int64)
+        self._num_output_tokens: Ints = np.zeros(num_requests, dtype=np.int64)
+        self._steps: dict[str, list[NDArray[Any]]] = {}
+        self._rounds: dict[str, list[NDArray[Any]]] = {}
+
+    def add_rounds(self, request: Ints, rounds: Rounds, *, is_censored: Bools) -> None:
+        """Append R rounds of the sequences of ``request`` [B], which are the next R steps."""
+        num_rounds, num_sequences = is_censored.shape
+        step = np.arange(self.num_steps, self.num_steps + num_rounds, dtype=np.int32)
+        block = {
+            "step": np.repeat(step, num_sequences),
+            "request": np.tile(request.astype(np.int32), num_rounds),
+            "num_drafted": rounds.num_drafted.astype(np.int32).ravel(),
+            "num_accepted": rounds.num_accepted.astype(np.int32).ravel(),
+            "num_emitted": rounds.num_emitted.astype(np.int32).ravel(),
+            "is_censored": is_censored.ravel(),
+        }
+        _append(self._rounds, block)
+
+    def add_steps(self, phase: str, start_ps: int, block: Block) -> None:
+        """Append the steps of a block that begins at ``start_ps``."""
+        ends_ps = start_ps + np.cumsum(block.duration_ps)
+        count = ends_ps.size
+        own = {
+            "step": np.arange(self.num_steps, self.num_steps + count, dtype=np.int32),
+            "phase": np.full(count, PHASES.index(phase), dtype=np.uint8),
+            "start_ps": ends_ps - block.duration_ps,
+        }
+        _append(self._steps, own | block.columns)
+        self.num_steps += count
+
+    def first_token(self, request: Ints, time_ps: Ints) -> None:
+        """Note when requests emitted their first token."""
+        self._first_token_ps[request] = time_ps
+
+    def finish(self, request: Ints, time_ps: int, *, num_output_tokens: Ints | int) -> None:
+        """Note when requests emitted their last token, and how many they emitted."""
+        self._finish_ps[request] = time_ps
+        self._num_output_tokens[request] = num_output_tokens
+
+    @property
+    def first_token_s(self) -> Floats:
+        """Time of each request's first token, s."""
+        return self._first_token_ps / PICOSECONDS_PER_SECOND
+
+    @property
+    def finish_s(self) -> Floats:
+        """Time of each request's last token, s."""
+        return self._finish_ps / PICOSECONDS_PER_SECOND
+
+    @property
+    def num_output_tokens(self) -> Ints:
+        """Tokens that each request emitted."""
+        return self._num_output_tokens
+
+    def take_steps(self) -> dict[str, NDArray[Any] | Labels]:
+        """Return the columns of all steps in SI units, and forget them."""
+        columns = _stack(self._steps)
+        return columns | {"phase": Labels(columns["phase"], PHASES)}
+
+    def take_rounds(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of all rounds, and forget them."""
+        return _stack(self._rounds)
+
+
+def _append(columns: dict[str, list[NDArray[Any]]], block: dict[str, NDArray[Any]]) -> None:
+    for name, values in block.items():
+        columns.setdefault(name, []).append(values)
+
+
+def _stack(columns: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    stacked = {}
+    for name in list(columns):
+        # Popped as it goes, so that a million steps do not exist twice.
+        values = np.concatenate(columns.pop(name))
+        suffix, per_unit = _SI.get(name[-3:], (name[-3:], 0))
+        stacked[name[:-3] + suffix] = values / per_unit if per_unit else values
+    return stacked

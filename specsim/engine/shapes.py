@@ -1,0 +1,109 @@
+"""From rounds to the shapes of the passes that they pay for: pure array arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specsim.arrays import Ints
+from specsim.hardware.step import StepShape
+from specsim.speculation.rounds import Rounds
+
+
+@dataclass(slots=True)
+class DraftPasses:
+    """Draft passes of R rounds: the passes that run, and the round that each belongs to."""
+
+    shape: StepShape
+    """One row a pass, [passes]."""
+    round: Ints
+    """Round of each pass, [passes]."""
+
+
+def contexts(cached_tokens: Ints, rounds: Rounds) -> Ints:
+    """Cached tokens of each sequence at the start of each round, [R, B].
+
+    ``cached_tokens`` [B] is the context at the first round; a round adds what it emits.
+    """
+    grown = np.cumsum(rounds.num_emitted, axis=0)
+    grown += cached_tokens - rounds.num_emitted
+    return grown
+
+
+def verification_shape(context: Ints, rounds: Rounds) -> StepShape:
+    """Shape of the target pass of each round, [R]: the last emitted token and all draft tokens.
+
+    The position that follows j others of its sequence attends to context + j + 1 tokens.
+    """
+    width = rounds.num_positions
+    positions = width.sum(axis=1)
+    return StepShape(
+        num_sequences=np.full(positions.shape, width.shape[1], dtype=np.int64),
+        num_positions=positions,
+        num_prefill_positions=np.zeros_like(positions),
+        num_logit_positions=positions,
+        context_tokens=context.sum(axis=1),
+        position_context=(width * context + width * (width + 1) // 2).sum(axis=1),
+    )
+
+
+def draft_passes(context: Ints, rounds: Rounds) -> DraftPasses:
+    """Draft passes of each round: as many as the longest chain, each at the sequences still drafting."""
+    steps = rounds.num_draft_steps
+    depth = np.arange(int(steps.max(initial=0)), dtype=np.int64)
+    active = steps[:, None, :] > depth[None, :, None]
+    sequences = active.sum(axis=2)
+    attended = (active * context[:, None, :]).sum(axis=2) + sequences * depth
+    runs = sequences > 0
+    num_sequences, context_tokens = sequences[runs], attended[runs]
+    return DraftPasses(
+        shape=StepShape(
+            num_sequences=num_sequences,
+            num_positions=num_sequences,
+            num_prefill_positions=np.zeros_like(num_sequences),
+            num_logit_positions=num_sequences,
+            context_tokens=context_tokens,
+            position_context=context_tokens + num_sequences,
+        ),
+        round=np.nonzero(runs)[0],
+    )
+
+
+@dataclass(slots=True)
+class PrefillPasses:
+    """Passes that prefill a group of prompts, and the pass in which each prompt ends."""
+
+    shape: StepShape
+    """One row a pass, [passes]."""
+    last_pass: Ints
+    """Pass at whose end each request emits its first token, [requests]."""
+
+
+def prefill_passes(num_prompt_tokens: Ints, *, max_num_batched_tokens: int) -> PrefillPasses:
+    """Pack prompts in order into passes of at most ``max_num_batched_tokens``, splitting where needed.
+
+    A chunk reads the cached tokens of its prompt's earlier chunks; its positions attend to them and to
+    each other causally.
+    """
+    ends = np.cumsum(num_prompt_tokens)
+    starts = ends - num_prompt_tokens
+    passes = -(-int(ends[-1]) // max_num_batched_tokens)
+    first = np.arange(passes, dtype=np.int64)[:, None] * max_num_batched_tokens
+    low = np.clip(first, starts, ends)
+    high = np.clip(first + max_num_batched_tokens, starts, ends)
+    tokens = high - low
+    cached = np.where(tokens > 0, low - starts, 0)
+    positions = tokens.sum(axis=1)
+    last_pass = (ends - 1) // max_num_batched_tokens
+    return PrefillPasses(
+        shape=StepShape(
+            num_sequences=(tokens > 0).sum(axis=1),
+            num_positions=positions,
+            num_prefill_positions=positions,
+            num_logit_positions=np.bincount(last_pass, minlength=passes).astype(np.int64),
+            context_tokens=cached.sum(axis=1),
+            position_context=(tokens * cached + tokens * (tokens + 1) // 2).sum(axis=1),
+        ),
+        last_pass=last_pass,
+    )

@@ -1,0 +1,75 @@
+"""A mixture of classes of requests, each with path distributions of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from specsim.arrays import Floats, Ints
+from specsim.speculation.distributions import Path, PathDistributions, Signals
+
+
+class MixedPaths:
+    """Path distributions of a population: each request asks those of its class.
+
+    Parameters
+    ----------
+    classes
+        Distributions by number of the class.
+    request_class, index_in_class
+        Class of each request and its running number there, [num_requests].
+    """
+
+    offers: Literal["path"] = "path"
+
+    def __init__(
+        self, classes: Sequence[PathDistributions], *, request_class: Ints, index_in_class: Ints
+    ) -> None:
+        self._classes = classes
+        self._request_class = request_class
+        self._index = index_in_class
+        self.records_tails = all(distributions.records_tails for distributions in classes)
+
+    def path(self, request: int) -> Path | None:
+        """Path of a request, from its class."""
+        return self._classes[self._request_class[request]].path(int(self._index[request]))
+
+    def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
+        """Probability that the draft at each depth is kept, [B, depth], from each request's class."""
+        return self._by_class(
+            request,
+            position,
+            depth,
+            lambda distributions, index, start: distributions.acceptance(index, start, depth),
+        )
+
+    def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
+        """Signals at each depth, [B, depth], from each request's class."""
+        top = self._by_class(
+            request,
+            position,
+            depth,
+            lambda part, index, start: part.signals(index, start, depth).top_probability,
+        )
+        entropy = self._by_class(
+            request,
+            position,
+            depth,
+            lambda part, index, start: part.signals(index, start, depth).entropy_nats,
+        )
+        return Signals(top_probability=top, entropy_nats=entropy)
+
+    def _by_class(
+        self,
+        request: Ints,
+        position: Ints,
+        depth: int,
+        ask: Callable[[PathDistributions, Ints, Ints], Floats],
+    ) -> Floats:
+        answer = np.full((request.size, depth), np.nan)
+        for number in np.unique(self._request_class[request]):
+            rows = self._request_class[request] == number
+            answer[rows] = ask(self._classes[number], self._index[request[rows]], position[rows])
+        return answer
