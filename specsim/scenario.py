@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from specsim.config.base import Spec, refuse
-from specsim.config.catalog import expand, find
-from specsim.config.document import Document, override, read, validate
+from specsim.config import Document, expand, find, override, parse, read, validate
+from specsim.config.catalog import Kind
 from specsim.hardware import AcceleratorProfile, ModelSpec
 from specsim.speculation import DISTRIBUTIONS, LOOKAHEAD_POLICIES, VERIFIERS
 from specsim.workload import ArrivalSpec, LengthsSpec, RequestClassSpec
@@ -30,7 +30,7 @@ MAX_SPECULATIVE_TOKENS = 256
 WeightFormat = Literal["float32", "bfloat16", "float16", "float8", "int8", "int4", "fp4"]
 """How weights are stored; see ``specsim.hardware`` for the bytes of each."""
 
-REFERENCES: dict[str, str] = {
+REFERENCES: dict[str, Kind] = {
     "target.model": "models",
     "speculative_config.model": "models",
     "hardware.target": "hardware_profiles",
@@ -318,3 +318,40 @@ class Scenario(Spec):
     def draft_profile(self) -> AcceleratorProfile:
         """Profile of the device that drafts."""
         return self.hardware.target if isinstance(self.hardware.draft, str) else self.hardware.draft
+
+
+def load_scenario(source: str | Path, *, overrides: Sequence[str] = ()) -> Scenario:
+    """Load a scenario by name, path or YAML text.
+
+    Parameters
+    ----------
+    source
+        Name of a shipped scenario, path of a file, or YAML text (more than one line).
+    overrides
+        Settings such as ``workload.num_prompts=8``, applied in order.
+
+    Raises
+    ------
+    ConfigError
+        Every fault of the scenario and of the files that it names.
+
+    Examples
+    --------
+    >>> load_scenario("two_token_example").num_speculative_tokens
+    4
+    """
+    if isinstance(source, str) and "\n" in source:
+        return scenario_of(parse(source), overrides=overrides)
+    return scenario_of(read(find("scenarios", str(source))), overrides=overrides)
+
+
+def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenario:
+    """Validate a document as a scenario, with the files that it names and settings put over it.
+
+    A setting may name a file (``hardware.target=rtx-4090``) or change a figure inside a named one
+    (``hardware.target.memory.bandwidth_bytes_per_s=4e12``).
+    """
+    document = expand(document, REFERENCES)
+    for setting in overrides:
+        document = expand(override(document, [setting]), REFERENCES)
+    return validate(Scenario, document)

@@ -13,6 +13,14 @@ from specsim.results.table import Labels
 from specsim.speculation.rounds import Rounds
 
 PHASES = ("prefill", "decode")
+_ROUNDS: tuple[tuple[str, type[np.generic]], ...] = (
+    ("step", np.int32),
+    ("request", np.int32),
+    ("num_drafted", np.int32),
+    ("num_accepted", np.int32),
+    ("num_emitted", np.int32),
+    ("is_censored", np.bool_),
+)
 _SI = {"_ps": ("_s", PICOSECONDS_PER_SECOND), "_nj": ("_j", NANOJOULES_PER_JOULE)}
 
 
@@ -31,7 +39,7 @@ class Recorder:
         self._finish_ps: Ints = np.zeros(num_requests, dtype=np.int64)
         self._num_output_tokens: Ints = np.zeros(num_requests, dtype=np.int64)
         self._steps: dict[str, list[NDArray[Any]]] = {}
-        self._rounds: dict[str, list[NDArray[Any]]] = {}
+        self._rounds: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, dtype)] for name, dtype in _ROUNDS}
 
     def add_rounds(self, request: Ints, rounds: Rounds, *, is_censored: Bools) -> None:
         """Append R rounds of the sequences of ``request`` [B], which are the next R steps."""
@@ -39,13 +47,13 @@ class Recorder:
         step = np.arange(self.num_steps, self.num_steps + num_rounds, dtype=np.int32)
         block = {
             "step": np.repeat(step, num_sequences),
-            "request": np.tile(request.astype(np.int32), num_rounds),
-            "num_drafted": rounds.num_drafted.astype(np.int32).ravel(),
-            "num_accepted": rounds.num_accepted.astype(np.int32).ravel(),
-            "num_emitted": rounds.num_emitted.astype(np.int32).ravel(),
+            "request": np.tile(request, num_rounds),
+            "num_drafted": rounds.num_drafted.ravel(),
+            "num_accepted": rounds.num_accepted.ravel(),
+            "num_emitted": rounds.num_emitted.ravel(),
             "is_censored": is_censored.ravel(),
         }
-        _append(self._rounds, block)
+        _append(self._rounds, {name: block[name].astype(dtype) for name, dtype in _ROUNDS})
 
     def add_steps(self, phase: str, start_ps: int, block: Block) -> None:
         """Append the steps of a block that begins at ``start_ps``."""

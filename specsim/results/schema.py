@@ -30,12 +30,14 @@ REQUESTS: tuple[Column, ...] = (
     Column("finish_s", "float64", "s", "time at which its last token was emitted"),
     Column("num_prompt_tokens", "int64", "tokens", "tokens of the prompt"),
     Column("num_output_tokens", "int64", "tokens", "tokens emitted, the first included"),
-    Column("ended_by", "str", "", "eos, stop, cap, or recorder: cut by the recording, its last round censored"),
+    Column(
+        "ended_by", "str", "", "eos, stop, cap, or recorder: cut by the recording, its last round censored"
+    ),
 )
 
 STEPS: tuple[Column, ...] = (
     Column("arm", "str", "", "baseline or speculation"),
-    Column("step", "int64", "", "step number within the arm: a prefill pass, or a whole round of the batch"),
+    Column("step", "int32", "", "step number within the arm: a prefill pass, or a whole round of the batch"),
     Column("phase", "str", "", "prefill or decode"),
     Column("start_s", "float64", "s", "time at which the step began"),
     Column("draft_s", "float64", "s", "time of the draft passes"),
@@ -66,10 +68,10 @@ STEPS: tuple[Column, ...] = (
 
 ROUNDS: tuple[Column, ...] = (
     Column("arm", "str", "", "baseline or speculation"),
-    Column("step", "int64", "", "step in which the round ran"),
-    Column("request", "int64", "", "request number"),
-    Column("num_drafted", "int64", "tokens", "draft tokens proposed"),
-    Column("num_accepted", "int64", "tokens", "draft tokens accepted, of the emitted"),
-    Column("num_emitted", "int64", "tokens", "tokens emitted"),
+    Column("step", "int32", "", "step in which the round ran"),
+    Column("request", "int32", "", "request number"),
+    Column("num_drafted", "int32", "tokens", "draft tokens proposed"),
+    Column("num_accepted", "int32", "tokens", "draft tokens accepted, of the emitted"),
+    Column("num_emitted", "int32", "tokens", "tokens emitted"),
     Column("is_censored", "bool", "", "the recording ends inside the round: not counted in acceptance"),
 )
