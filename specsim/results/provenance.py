@@ -1,0 +1,49 @@
+"""Where a result comes from: versions, profile and trace, and what limits its reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Literal
+
+_RECORDED_DISTRIBUTIONS = ("numpy", "scipy", "simpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All that is needed beside scenario and seed to run again, and to know how far to trust the result."""
+
+    specsim_version: str
+    profile: str
+    """Name of the accelerator profile of the target."""
+    profile_kind: Literal["datasheet", "fitted"]
+    """``fitted``: parameters come from measured runs; ``datasheet``: from a vendor's figures."""
+    profile_sha256: str
+    """Hash of the profile as used, overrides included."""
+    held_out_error: float | None = None
+    """Mean absolute relative error of a fitted profile on measurements that it was not fitted to."""
+    trace: str | None = None
+    """Recorded trace that the acceptance comes from, in words."""
+    stand_in: str | None = None
+    """The pair of models that the trace was recorded on, where it is not the scenario's own pair."""
+    approximate: bool = False
+    """Replay outside the conditions under which it is exact."""
+    lossy: bool = False
+    """The verification rule changes the distribution of the output."""
+    power_is_estimated: bool = False
+    """The joules rest on a guessed figure."""
+    notes: tuple[str, ...] = ()
+    """Further limitations, one sentence each."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions of the libraries that the numbers depend on."""
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of the libraries that the numbers depend on, by distribution.
+
+    Examples
+    --------
+    >>> sorted(installed_versions())
+    ['numpy', 'scipy', 'simpy']
+    """
+    return {name: version(name) for name in _RECORDED_DISTRIBUTIONS}

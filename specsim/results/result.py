@@ -1,0 +1,172 @@
+"""The result of a run: tables, provenance, and the summary drawn from them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from pydantic import JsonValue
+
+from specsim.config.base import Spec
+from specsim.results.accounting import ArmTables
+from specsim.results.comparison import Comparison
+from specsim.results.metrics import DEFINITIONS, Metrics, acceptance_metrics, arm_metrics
+from specsim.results.provenance import Provenance
+from specsim.results.schema import REQUESTS, ROUNDS, SCHEMA_VERSION, STEPS
+from specsim.results.summary import Summary, json_ready, number
+from specsim.results.sums import prompt_sums
+from specsim.results.table import ColumnData, Table
+from specsim.results.verdict import how_to_read, known_limitations, verdict
+from specsim.streams import RandomStreams
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_JOULES = ("draft_energy_j", "target_energy_j", "limit_j")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTables:
+    """Requests, steps and rounds of all arms, stacked."""
+
+    requests: Table
+    steps: Table
+    rounds: Table
+
+    @classmethod
+    def of(cls, requests: ColumnData, steps: ColumnData, rounds: ColumnData) -> ResultTables:
+        """Tables of columns [rows] by the names of `specsim.results.schema`."""
+        return cls(Table(REQUESTS, requests), Table(STEPS, steps), Table(ROUNDS, rounds))
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """Everything that a run found, and all that is needed to run it again."""
+
+    scenario: Spec
+    """The whole input, as validated."""
+    seed: int
+    key: str
+    """Hash of all that the result depends on."""
+    provenance: Provenance
+    tables: ResultTables
+    num_speculative_tokens: int
+    """The most that a round drafts; 0 without speculation."""
+    idle_power_w: Mapping[str, float]
+    """By arm, of all its devices together when idle, W; NaN where the profile states none."""
+    draft_flops_ratio: float | None = None
+    """Operations of a draft position ÷ a target position, where the cost model counts none; else None."""
+    slo: Mapping[str, float] = field(default_factory=dict)
+    """Service objectives such as ``{"p99_ttft_ms": 200}``."""
+    show_estimated_energy: bool = False
+    """Show joules although they rest on guessed watts."""
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """One row a request and arm."""
+        return self.tables.requests.frame()
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row a prefill pass or round of the batch; joules are NaN where they are withheld."""
+        return self.step_table.frame()
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """One row a round of one request."""
+        return self.tables.rounds.frame()
+
+    @property
+    def step_table(self) -> Table:
+        """The steps, without the joules where they are withheld."""
+        return self.tables.steps.without(*_JOULES) if self.is_energy_withheld else self.tables.steps
+
+    @property
+    def is_energy_withheld(self) -> bool:
+        """Joules rest on guessed watts and were not asked for."""
+        return self.provenance.power_is_estimated and not self.show_estimated_energy
+
+    @property
+    def has_speculation(self) -> bool:
+        """The scenario speculates, so there are two arms."""
+        return len(self.tables.requests.labels("arm").rows("speculation")) > 0
+
+    def arm(self, name: str) -> ArmTables:
+        """Tables of one arm: ``baseline`` or ``speculation``."""
+        return ArmTables(
+            self.tables.requests.where("arm", name),
+            self.step_table.where("arm", name),
+            self.tables.rounds.where("arm", name),
+            float("nan") if self.is_energy_withheld else self.idle_power_w[name],
+        )
+
+    def summary(self) -> Summary:
+        """Verdict, metrics, speed-ups and intervals under the keys of ``summary.json``; JSON-ready."""
+        return copy.deepcopy(self._summary)
+
+    @cached_property
+    def _summary(self) -> Summary:
+        arms = [self.arm("baseline")] + ([self.arm("speculation")] if self.has_speculation else [])
+        sums = [prompt_sums(arm, slo=self.slo, draft_flops_ratio=self.draft_flops_ratio) for arm in arms]
+        comparison = Comparison.of(sums, RandomStreams(self.seed))
+        baseline, *others = [
+            _without_nan(
+                arm_metrics(
+                    arm,
+                    arm_sums,
+                    slo=self.slo,
+                    draft_flops_ratio=self.draft_flops_ratio,
+                    method=self._measurement_method(),
+                )
+            )
+            for arm, arm_sums in zip(arms, sums, strict=True)
+        ]
+        speculation: Metrics | None = None
+        if others:
+            speculation = others[0] | acceptance_metrics(
+                arms[1], sums[1], num_speculative_tokens=self.num_speculative_tokens
+            )
+            speculation["operations_factor"] = comparison.operations_factor()
+            speculation["wasted_positions_per_token"] = comparison.wasted_positions_per_token()
+        speedup = comparison.speedup() if others else None
+        has_joules = number(baseline, "total_energy_joules") is not None
+        summary: Summary = {
+            "schema_version": SCHEMA_VERSION,
+            "specsim_version": self.provenance.specsim_version,
+            "seed": self.seed,
+            "key": self.key,
+            "scenario": self.scenario.model_dump(mode="json"),
+            "provenance": _provenance(self.provenance),
+            "verdict": verdict(baseline, speedup, self.provenance, is_energy_shown=has_joules),
+            "baseline": baseline,
+            "speculation": speculation,
+            "speedup": speedup,
+            "intervals": comparison.intervals(),
+            "how_to_read": how_to_read(self.provenance),
+            "known_limitations": known_limitations(
+                self.provenance,
+                num_prompts=comparison.num_prompts,
+                num_requests=len(arms[0].requests),
+                num_censored=int(arms[-1].rounds.bools("is_censored").sum()),
+                is_energy_shown=has_joules,
+            ),
+            "definitions": dict(DEFINITIONS),
+        }
+        return cast(Summary, json_ready(cast(JsonValue, summary)))
+
+    def _measurement_method(self) -> str:
+        power = ", estimated watts" if self.provenance.power_is_estimated else ""
+        return f"simulated from {self.provenance.profile_kind} profile {self.provenance.profile}{power}"
+
+
+def _without_nan(metrics: Metrics) -> Metrics:
+    return cast(Metrics, json_ready(cast(JsonValue, metrics)))
+
+
+def _provenance(provenance: Provenance) -> dict[str, JsonValue]:
+    fields: dict[str, JsonValue] = asdict(provenance)
+    del fields["specsim_version"]
+    return fields | {"notes": list(provenance.notes)}

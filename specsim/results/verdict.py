@@ -1,0 +1,170 @@
+"""The verdict: does speculation pay, by how much, and how far to trust the answer."""
+
+from __future__ import annotations
+
+from specsim.results.metrics import Metrics
+from specsim.results.provenance import Provenance
+from specsim.results.summary import Estimate, Speedup, Verdict, number
+
+_FEW_PROMPTS = 10
+
+
+def verdict(
+    baseline: Metrics,
+    speedup: Speedup | None,
+    provenance: Provenance,
+    *,
+    is_energy_shown: bool,
+) -> Verdict:
+    """Judge by the time per output token of a user: it pays if the interval of its speed-up is above 1.
+
+    Parameters
+    ----------
+    baseline
+        Metrics of the baseline arm.
+    speedup
+        Of speculation over it; None where only the baseline was simulated.
+    provenance
+        Of the result.
+    is_energy_shown
+        Joules are known, or asked for although they rest on a guess.
+    """
+    if speedup is None:
+        text = f"No speculation in this scenario: baseline only. {_caveats(provenance, is_energy_shown)}"
+        return {"pays": None, "text": text, "break_even_batch": None}
+    pays = _pays(speedup["tpot"])
+    parts = (
+        _headline(pays, speedup, baseline),
+        _energy(speedup["energy"], is_estimated=provenance.power_is_estimated),
+        _caveats(provenance, is_energy_shown),
+    )
+    return {"pays": pays, "text": " ".join(part for part in parts if part), "break_even_batch": None}
+
+
+def how_to_read(provenance: Provenance) -> str:
+    """Say how wide to read the result, given what its profile rests on."""
+    if provenance.profile_kind == "datasheet":
+        return (
+            "The intervals cover the choice of prompts only. The profile is a datasheet's, not calibrated: "
+            "step times 10-30 % off are usual, since measured devices reach about 0.77-0.88 of their "
+            "datasheet's bandwidth and 0.66-0.68 of its arithmetic (fits to published layer timings of A100, "
+            "A40 and H100) and launch overhead is left to a prior. What both arms share cancels in a "
+            "speed-up; the cost of extra positions and of draft steps does not."
+        )
+    error = provenance.held_out_error
+    spread = (
+        "its error on measurements that it was not fitted to is not known"
+        if error is None
+        else f"on measurements that it was not fitted to its step times are {_percent(error)} off on average"
+    )
+    return (
+        f"The intervals cover the choice of prompts only. The profile is fitted to measured runs: {spread}."
+    )
+
+
+def known_limitations(
+    provenance: Provenance, *, num_prompts: int, num_requests: int, num_censored: int, is_energy_shown: bool
+) -> list[str]:
+    """List what the result does not cover, one sentence each, the gravest first."""
+    found = (
+        (
+            provenance.lossy,
+            "The verification rule is lossy: the output does not follow the target's distribution.",
+        ),
+        (
+            provenance.approximate,
+            "Replay is approximate here: the lookahead policy reads the draft past a rejection, which the "
+            "trace does not hold.",
+        ),
+        (
+            provenance.stand_in is not None,
+            f"Acceptance was recorded on another pair of models: {provenance.stand_in}.",
+        ),
+        (
+            provenance.power_is_estimated and not is_energy_shown,
+            "Joules are withheld: the power figures of the profile are estimated.",
+        ),
+        (
+            provenance.power_is_estimated and is_energy_shown,
+            "Joules rest on estimated watts: read them as orders of magnitude.",
+        ),
+        (
+            not provenance.power_is_estimated and not is_energy_shown,
+            "There are no joules: the profile states no power.",
+        ),
+        (num_prompts == 1, "One prompt: there is no interval over prompts."),
+        (
+            1 < num_prompts < _FEW_PROMPTS,
+            f"Only {num_prompts} prompts: intervals from so few are rough and tend to be too narrow.",
+        ),
+        (
+            num_requests > num_prompts,
+            f"{num_requests} requests come from {num_prompts} prompts; repeats of a prompt count as one in "
+            "the intervals.",
+        ),
+        (
+            num_requests < 100,
+            f"A p99 of {num_requests} requests is close to the largest value.",
+        ),
+        (
+            num_censored > 0,
+            f"{num_censored} rounds in which a recording ends are not counted in the acceptance.",
+        ),
+    )
+    return [sentence for holds, sentence in found if holds] + list(provenance.notes)
+
+
+def _pays(tpot: Estimate) -> bool | None:
+    if tpot["ci_low"] is None or tpot["ci_high"] is None:
+        return None
+    if tpot["ci_low"] > 1.0:
+        return True
+    return False if tpot["ci_high"] < 1.0 else None
+
+
+def _headline(pays: bool | None, speedup: Speedup, baseline: Metrics) -> str:
+    tpot, throughput = speedup["tpot"], speedup["throughput"]
+    if tpot["mean"] is None:
+        return "Undecided: no request has more than one token, so there is no time per token to compare."
+    claims = {True: "Speculation pays", False: "Speculation does not pay", None: "Undecided"}
+    batch = number(baseline, "mean_decode_batch")
+    at_batch = "" if batch is None else f" at batch {batch:.2g}" if batch < 10 else f" at batch {batch:.0f}"
+    faster = f"{tpot['mean']:.2f}x {'faster ' if pays else ''}per user{at_batch} ({_confidence(tpot)})"
+    also = "" if throughput["mean"] is None else f", throughput {throughput['mean']:.2f}x"
+    return f"{claims[pays]}: {faster}{also}."
+
+
+def _confidence(estimate: Estimate) -> str:
+    prompts = f"{estimate['num_prompts']} prompt{'s' if estimate['num_prompts'] > 1 else ''}"
+    if estimate["ci_low"] is None or estimate["ci_high"] is None:
+        return f"{prompts}, no interval"
+    return f"95% CI {estimate['ci_low']:.2f}–{estimate['ci_high']:.2f}, {prompts}"  # noqa: RUF001
+
+
+def _energy(energy: Estimate, *, is_estimated: bool) -> str:
+    if energy["mean"] is None:
+        return ""
+    change = 100.0 * (1.0 / energy["mean"] - 1.0)
+    sign = "−" if change < 0 else "+"  # noqa: RUF001
+    return f"Energy {sign}{abs(change):.0f} %/token{' (estimated watts)' if is_estimated else ''}."
+
+
+def _caveats(provenance: Provenance, is_energy_shown: bool) -> str:
+    if provenance.profile_kind == "datasheet":
+        profile = "Profile: datasheet, not calibrated."
+    elif provenance.held_out_error is None:
+        profile = "Profile: fitted."
+    else:
+        profile = f"Profile: fitted, held-out error {_percent(provenance.held_out_error)}."
+    withheld = provenance.power_is_estimated and not is_energy_shown
+    named = (
+        (provenance.stand_in is not None, f"Trace stands in: recorded on {provenance.stand_in}."),
+        (provenance.lossy, "Lossy verification."),
+        (provenance.approximate, "Approximate replay."),
+        (withheld, "Joules withheld: watts are a guess."),
+    )
+    return " ".join([profile, *(text for holds, text in named if holds)])
+
+
+def _percent(fraction: float) -> str:
+    return f"{100.0 * fraction:.2g} %"
