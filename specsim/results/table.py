@@ -49,7 +49,7 @@ class Labels:
         return np.flatnonzero(self.codes == self.names.index(name))
 
 
-Values: TypeAlias = Ints | Floats | Bools | Labels
+Values: TypeAlias = NDArray[np.integer] | Floats | Bools | Labels
 ColumnData: TypeAlias = Mapping[str, NDArray[np.generic] | Labels]
 
 
@@ -100,6 +100,10 @@ class Table:
         """Return a column of claims, [rows]."""
         return np.asarray(self._numbers(name), np.bool_)
 
+    def values(self, name: str) -> Values:
+        """Return a column as it is kept, [rows]."""
+        return self._data[name]
+
     def labels(self, name: str) -> Labels:
         """Return a column of words, [rows]."""
         values = self._data[name]
@@ -132,7 +136,7 @@ class Table:
             }
         )
 
-    def _numbers(self, name: str) -> Ints | Floats | Bools:
+    def _numbers(self, name: str) -> NDArray[np.integer] | Floats | Bools:
         values = self._data[name]
         if isinstance(values, Labels):
             raise TypeError(f"column {name} holds words")
