@@ -58,11 +58,17 @@ _DEEPSEEK = (
 )
 _QWEN_MOE = (*_DENSE, *_MIXTURE, "moe_intermediate_size")
 
+_DEEPSEEK_V3 = Architecture(
+    required=_DEEPSEEK, attention="latent", experts="after_dense_layers", has_router_correction=True
+)
+_QWEN3 = Architecture(has_qk_norms=True, default_head_dim=128, window="last_layers")
+_QWEN3_MOE = Architecture(
+    required=_QWEN_MOE, experts="every_nth_layer", has_qk_norms=True, window="last_layers"
+)
+
 ARCHITECTURES: dict[str, Architecture] = {
     "deepseek_v2": Architecture(required=_DEEPSEEK, attention="latent", experts="after_dense_layers"),
-    "deepseek_v3": Architecture(
-        required=_DEEPSEEK, attention="latent", experts="after_dense_layers", has_router_correction=True
-    ),
+    "deepseek_v3": _DEEPSEEK_V3,
     "gemma": Architecture(ties_embeddings=True, default_head_dim=256),
     "gemma2": Architecture(ties_embeddings=True, default_head_dim=256, num_norms=4, window="periodic"),
     "gemma3_text": Architecture(
@@ -81,6 +87,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         has_expert_biases=True,
         window="periodic",
     ),
+    "kimi_k2": _DEEPSEEK_V3,
     "llama": Architecture(),
     "mistral": Architecture(window="every_layer"),
     "mixtral": Architecture(required=(*_DENSE, *_MIXTURE), experts="every_layer", window="every_layer"),
@@ -93,10 +100,10 @@ ARCHITECTURES: dict[str, Architecture] = {
         has_qkv_bias=True,
         window="last_layers",
     ),
-    "qwen3": Architecture(has_qk_norms=True, default_head_dim=128, window="last_layers"),
-    "qwen3_moe": Architecture(
-        required=_QWEN_MOE, experts="every_nth_layer", has_qk_norms=True, window="last_layers"
-    ),
+    "qwen3": _QWEN3,
+    "qwen3_moe": _QWEN3_MOE,
+    "qwen3_vl_moe_text": _QWEN3_MOE,
+    "qwen3_vl_text": _QWEN3,
     "smollm3": Architecture(ties_embeddings=True),
     "t5": Architecture(is_encoder_decoder=True, ties_embeddings=True, default_head_dim=64),
 }

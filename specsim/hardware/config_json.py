@@ -34,7 +34,11 @@ _ENCODER_DECODER_SPELLINGS = {
     "num_layers": "num_encoder_layers",
     "num_decoder_layers": "num_hidden_layers",
 }
-_RESEMBLANCE = 0.8
+_RESEMBLANCE = 0.75
+# Keys of real configs that resemble one of ours and mean something else.
+_NO_SLIPS = frozenset(
+    {"qk_head_dim", "original_max_position_embeddings", "position_embedding_type", "experts_per_token"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def import_config(title: str, config: Mapping[object, object], fields: Collectio
     for key, value in given.items():
         field = names.get(key, key)
         if field not in fields:
-            unknown.append(key)
+            unknown += [key] if key not in _NO_SLIPS else []
         elif key == "_name_or_path" and "name" in given:
             continue
         elif field in values:

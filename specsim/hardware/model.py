@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from pydantic import Field
@@ -57,6 +59,10 @@ class ModelSpec(TransformerConfig):
     """Where the shape was read."""
     recorded: RecordedFigures | None = None
     """Figures recorded for the published weights."""
+
+    def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
+        """Return the model with some fields changed, checked anew; figures of the old shape are not kept."""
+        return type(self).model_validate({**self.model_dump(), **(update or {})})
 
     @property
     def num_layers(self) -> int:

@@ -85,7 +85,7 @@ class TransformerConfig(Spec):
     """Width of one expert; left out: ``intermediate_size``."""
     n_shared_experts: int | None = Field(default=None, ge=0, le=10**6)
     """DeepSeek: experts that every token passes through."""
-    shared_expert_intermediate_size: int | None = Field(default=None, ge=1, le=_MAX_WIDTH)
+    shared_expert_intermediate_size: int | None = Field(default=None, ge=0, le=_MAX_WIDTH)
     """Qwen2: width of the expert that every token passes through."""
     first_k_dense_replace: int | None = Field(default=None, ge=0)
     """DeepSeek: the first layers, which are dense."""
