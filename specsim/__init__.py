@@ -1,4 +1,4 @@
-"""specsim: does speculative decoding pay on this device, with this target and this draft?
+"""Does speculative decoding pay on this device, with this target and this draft: simulate it.
 
 ``specsim.simulate("my.yaml")`` runs a scenario; its ``summary()`` is the verdict with all metrics.
 """

@@ -1,4 +1,4 @@
-"""Quantities with units: what a spec accepts (a number in SI, or a string such as ``3.35 TB/s``) and how they print.
+"""Quantities with units: a spec takes a number in SI or a string such as ``3.35 TB/s``.
 
 SI inside, always: a string is converted once, when a file is read. Decimal prefixes are powers of ten
 (``GB`` = 1e9 bytes), binary ones powers of two (``GiB`` = 2**30 bytes).
@@ -27,7 +27,7 @@ _BINARY = {f"{prefix}i": str(1024**power) for power, prefix in enumerate("KMGTP"
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One kind of quantity: its name, its SI unit, an example, and the size of every unit it may be given in."""
+    """One kind of quantity: its name, SI unit, an example, and the size of every unit it may be given in."""
 
     noun: str
     symbol: str
@@ -84,7 +84,9 @@ class Dimension:
 
 
 def _shown(value: object) -> str:
-    text = repr(value) if isinstance(value, (str, bool, int, float, type(None))) else f"a {type(value).__name__}"
+    text = (
+        repr(value) if isinstance(value, (str, bool, int, float, type(None))) else f"a {type(value).__name__}"
+    )
     return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS // 2]}…"
 
 

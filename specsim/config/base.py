@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
-from pydantic_core import PydanticCustomError
+
+from specsim.errors import ConfigError, Fault
 
 CROSS_FIELD = "cross_field"
 """Type of the pydantic error that carries faults of several fields in its context."""
@@ -33,5 +34,4 @@ def refuse(faults: Sequence[tuple[str, str]]) -> None:
         Nothing happens if there are none.
     """
     if faults:
-        text = "; ".join(f"{path}: {message}" if path else message for path, message in faults)
-        raise PydanticCustomError(CROSS_FIELD, "{text}", {"text": text, "faults": tuple(faults)})
+        raise ConfigError([Fault("", None, None, path, message) for path, message in faults])

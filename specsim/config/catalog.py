@@ -1,4 +1,4 @@
-"""Where named files are found: beside the file that names them, in ``$SPECSIM_PATH``, or shipped with specsim."""
+"""Where named files are found: beside the file that names them, in ``$SPECSIM_PATH``, or shipped."""
 
 from __future__ import annotations
 
@@ -63,6 +63,8 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path:
     else:
         folders = [*([beside] if beside is not None else []), *_folders(kind)]
         candidates = [folder / file for folder in folders for file in _files(kind, name)]
+        # On the command line a name may also be a file as it is, whatever it ends in.
+        candidates += [Path(name)] if beside is None and name else []
     found = next((candidate for candidate in candidates if _exists(candidate)), None)
     if found is None:
         near = nearest(name, names(kind))
@@ -78,9 +80,7 @@ def names(kind: Kind) -> tuple[str, ...]:
     return tuple(sorted({stem.removesuffix(".fitted") for stem in stems}))
 
 
-def expand(
-    document: Document, references: Mapping[str, Kind], *, kept: Collection[str] = KEPT
-) -> Document:
+def expand(document: Document, references: Mapping[str, Kind], *, kept: Collection[str] = KEPT) -> Document:
     """Return a document in which names at the given dotted paths are replaced by the files they stand for.
 
     What comes from a file keeps its place there, so that a fault points into it, and a setting put over

@@ -36,7 +36,9 @@ def read(path: str | Path) -> Document:
         if not stat.S_ISREG(status.st_mode):
             raise _error(file, "is not a regular file")
         if status.st_size > MAX_BYTES:
-            raise _error(file, f"has {format_bytes(status.st_size)}; at most {format_bytes(MAX_BYTES)} are read")
+            raise _error(
+                file, f"has {format_bytes(status.st_size)}; at most {format_bytes(MAX_BYTES)} are read"
+            )
         with Path(path).open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Plain data that remembers where it was written: the place of every key and value, kept through splicing and overrides."""
+"""Plain data that remembers where each key and value was written, through splicing and overrides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from specsim.errors import ConfigError, Fault
 
-Plain: TypeAlias = "None | bool | int | float | str | list[Plain] | dict[str, Plain]"
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 """What a YAML or JSON file can hold."""
 Step: TypeAlias = str | int
 """One step into a document: a key, or the index of an item."""
@@ -32,7 +32,7 @@ class Place:
 class Scalar:
     """A null, boolean, number or string."""
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
     place: Place
 
 
@@ -127,7 +127,7 @@ def plain(node: Node) -> Plain:
 
 
 def child(node: Node, step: Step) -> Node | None:
-    """Return the value under a key or the item at an index (a number, or its digits); None where there is none."""
+    """Return the value under a key or the item at an index (a number or its digits), else None."""
     if isinstance(node, Table):
         entry = node.entries.get(str(step))
         return entry.node if entry is not None else None

@@ -1,4 +1,4 @@
-"""Documents into specs: every fault of pydantic as one line that says where, what was given and what is allowed."""
+"""Documents into specs: every fault as one line that says where, what was given and what is allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from specsim.config.base import CROSS_FIELD
-from specsim.config.nodes import Document, Items, Node, Scalar, Step, Table, child, dotted, shortened, shown_key
+from specsim.config.nodes import (
+    Document,
+    Items,
+    Node,
+    Scalar,
+    Step,
+    Table,
+    child,
+    dotted,
+    shortened,
+    shown_key,
+)
 from specsim.errors import ConfigError, Fault
 
 S = TypeVar("S", bound=BaseModel)
@@ -48,7 +59,9 @@ def explain(error: ValidationError, spec_type: type[BaseModel], document: Docume
 
 def sort_faults(faults: Iterable[Fault]) -> list[Fault]:
     """Return faults in the order of their files and lines; those of flags come after those of files."""
-    return sorted(faults, key=lambda f: (f.line is None, f.file, f.line or 0, f.column or 0, f.path, f.message))
+    return sorted(
+        faults, key=lambda f: (f.line is None, f.file, f.line or 0, f.column or 0, f.path, f.message)
+    )
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
@@ -57,7 +70,9 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     near = difflib.get_close_matches(word, candidates, n=1) or difflib.get_close_matches(
         word.lower(), [candidate.lower() for candidate in candidates], n=1
     )
-    return next((candidate for candidate in candidates if near and candidate.lower() == near[0].lower()), None)
+    return next(
+        (candidate for candidate in candidates if near and candidate.lower() == near[0].lower()), None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +117,7 @@ def _locate(details: ErrorDetails, root: Table) -> _Located:
 
 
 def _is_tag(step: Step, node: Node, rest: Sequence[Step]) -> bool:
-    """Tell whether a step is the tag of a discriminated union; a key of the same name goes on inside itself."""
+    """Tell whether a step is the tag of a discriminated union and not a key of the same name."""
     kind = child(node, "kind") if isinstance(node, Table) else None
     if not isinstance(kind, Scalar) or kind.value != step:
         return False
@@ -244,7 +259,9 @@ def _coerced(node: Node, value: object, steps: tuple[Step, ...]) -> Iterator[Fau
         if is_number and isinstance(node.value, bool):
             yield node.place.fault(dotted(steps), f"{_given(node)} is not allowed; expected a number")
         if is_number and isinstance(node.value, str) and _QUOTED_NUMBER.fullmatch(node.value):
-            yield node.place.fault(dotted(steps), f"{_given(node)} is a string; write the number without quotes")
+            yield node.place.fault(
+                dotted(steps), f"{_given(node)} is a string; write the number without quotes"
+            )
     elif isinstance(node, Items) and isinstance(value, (list, tuple)) and len(value) == len(node.items):
         for index, item in enumerate(node.items):
             yield from _coerced(item, value[index], (*steps, index))

@@ -21,7 +21,7 @@ from specsim.config.nodes import Document, Entry, Items, Node, Place, Scalar, Ta
 from specsim.errors import ConfigError, Fault
 
 MAX_BYTES = 1_000_000
-"""Largest file that is read: a profile or scenario has a few thousand bytes, a measured grid some ten thousand."""
+"""Largest file that is read; a scenario has a few thousand bytes, a measured grid some ten thousand."""
 MAX_DEPTH = 64
 """Deepest nesting of mappings and lists."""
 MAX_NODES = 50_000
@@ -212,7 +212,7 @@ class _Builder:
         self._faults.append(node.place.fault(self._path(), f"the key {shown} is not a string; quote it"))
         return f"\0{self._num_nodes}"
 
-    def _value(self, event: Any, place: Place) -> None | bool | int | float | str:
+    def _value(self, event: Any, place: Place) -> bool | int | float | str | None:
         text: str = event.value
         if event.style is not None:
             return self._text(text, place)
@@ -233,7 +233,9 @@ class _Builder:
         number = int(text, base if base == 10 else 0) if len(text) <= 40 else MAX_INTEGER + 1
         if abs(number) <= MAX_INTEGER:
             return number
-        message = f"the integer {shortened(text)} is out of range; at most {MAX_INTEGER}, or write it as in 1e22"
+        message = (
+            f"the integer {shortened(text)} is out of range; at most {MAX_INTEGER}, or write it as in 1e22"
+        )
         self._faults.append(place.fault(self._path_here(), message))
         return 0
 

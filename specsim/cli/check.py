@@ -1,0 +1,63 @@
+"""``specsim check``: are these files right, without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from specsim.config import Document
+    from specsim.errors import Fault
+
+_MARKS = {
+    "scenario": ("speculative_config", "workload", "distributions", "lookahead", "target"),
+    "accelerator profile": ("memory", "peak_flops_per_s", "kind", "overhead", "links"),
+    "model": ("hidden_size", "d_model", "n_embd", "model_type", "text_config", "num_hidden_layers"),
+}
+"""Keys that tell what a file describes, the first match in this order."""
+
+
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(help="Scenarios, hardware profiles or models (config.json).")
+    ],
+) -> None:
+    """Check files without simulating: keys, units, bounds, what they name, and whether it fits the memory."""
+    from specsim.config.validate import sort_faults
+    from specsim.errors import ConfigError
+
+    faults: list[Fault] = []
+    for file in files:
+        try:
+            typer.echo(f"{file}: OK, {_checked(file)}")
+        except ConfigError as error:
+            faults += error.faults
+    if faults:
+        raise ConfigError(sort_faults(dict.fromkeys(faults)))
+
+
+def _checked(file: Path) -> str:
+    """Load a file as what it is, and say what that is."""
+    from specsim.config import read
+    from specsim.hardware import load_model, load_profile
+    from specsim.scenario import scenario_of
+
+    document = read(file)
+    kind = _kind(document)
+    if kind == "scenario":
+        return f"{kind} '{scenario_of(document).name}'"
+    if kind == "model":
+        return f"{kind} '{load_model(str(file)).name}'"
+    return f"{kind} '{load_profile(str(file)).name}'"
+
+
+def _kind(document: Document) -> str:
+    from specsim.errors import ConfigError
+
+    for kind, keys in _MARKS.items():
+        if not document.root.entries.keys().isdisjoint(keys):
+            return kind
+    marks = "; ".join(f"{kind}: {', '.join(keys)}" for kind, keys in _MARKS.items())
+    raise ConfigError([document.root.place.fault("", f"is none of these, by its keys ({marks})")])
