@@ -59,17 +59,26 @@ class Comparison:
         """Limits of every mean and rate of each arm, and of its change."""
         baseline, *others = [self._arm_intervals(arm) for arm in self.resampled]
         if not others:
-            return {"baseline": baseline, "speculation": None, "change": None}
+            return {
+                "num_prompts": self.num_prompts,
+                "baseline": _without_drafting(baseline),
+                "speculation": None,
+                "change": None,
+            }
         factor = self._bounds(_quotient(self.resampled, "flops_per_decode_token"))
         length = others[0].pop("accepted_per_draft")
         speculation = others[0] | {
             "spec_decode_acceptance_length": [1.0 + limit for limit in length] if length else None,
             "operations_factor": factor,
         }
-        for name in ("accepted_per_draft", "spec_decode_acceptance_rate", "wasted_positions_per_token"):
-            del baseline[name]
-        change = {name: self._bounds(_quotient(self.resampled, name) - 1.0) for name in baseline}
-        return {"baseline": baseline, "speculation": speculation, "change": change}
+        undrafted = _without_drafting(baseline)
+        change = {name: self._bounds(_quotient(self.resampled, name) - 1.0) for name in undrafted}
+        return {
+            "num_prompts": self.num_prompts,
+            "baseline": undrafted,
+            "speculation": speculation,
+            "change": change,
+        }
 
     def _arm_intervals(self, arm: Sums) -> dict[str, Bounds]:
         reported = (name for name in MEANS if name != "flops_per_decode_token")
@@ -83,6 +92,12 @@ class Comparison:
     def _bounds(self, values: Floats) -> Bounds:
         limits = interval(values, self.num_prompts)
         return None if limits is None else list(limits)
+
+
+def _without_drafting(intervals: dict[str, Bounds]) -> dict[str, Bounds]:
+    """Return the intervals of an arm that never drafts."""
+    drafting = {"accepted_per_draft", "spec_decode_acceptance_rate", "wasted_positions_per_token"}
+    return {name: bounds for name, bounds in intervals.items() if name not in drafting}
 
 
 def _quotient(arms: Sequence[Sums], metric: str) -> Floats:

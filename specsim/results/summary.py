@@ -44,6 +44,7 @@ class Verdict(TypedDict):
 class Intervals(TypedDict):
     """95 % limits of each metric that is a mean or rate, and of its relative change between the arms."""
 
+    num_prompts: int
     baseline: dict[str, Bounds]
     speculation: dict[str, Bounds] | None
     change: dict[str, Bounds] | None

@@ -78,7 +78,7 @@ def known_limitations(
         ),
         (
             provenance.stand_in is not None,
-            f"Acceptance was recorded on another pair of models: {provenance.stand_in}.",
+            f"Acceptance was not recorded on this pair of models but on {provenance.stand_in}.",
         ),
         (
             provenance.power_is_estimated and not is_energy_shown,
@@ -92,13 +92,16 @@ def known_limitations(
             not provenance.power_is_estimated and not is_energy_shown,
             "There are no joules: the profile states no power.",
         ),
-        (num_prompts == 1, "One prompt: there is no interval over prompts."),
+        (
+            num_prompts == 1,
+            "All requests come from one prompt: there is no interval, and no telling how other prompts fare.",
+        ),
         (
             1 < num_prompts < _FEW_PROMPTS,
             f"Only {num_prompts} prompts: intervals from so few are rough and tend to be too narrow.",
         ),
         (
-            num_requests > num_prompts,
+            num_requests > num_prompts > 1,
             f"{num_requests} requests come from {num_prompts} prompts; repeats of a prompt count as one in "
             "the intervals.",
         ),

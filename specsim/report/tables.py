@@ -1,0 +1,239 @@
+"""A run's summary in print: the verdict, both arms side by side, where everything went, how to read it.
+
+Takes the summary and computes nothing but shares and units. Plain text that reads the same on a
+terminal and in a pipe; rich only lays out columns and wraps lines.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from specsim.results.metrics import Metrics
+from specsim.results.summary import Bounds, Estimate, Summary, number
+
+_PIPE_WIDTH = 80
+_PART_NAMES = {
+    "prefill": "prefill",
+    "draft": "draft, kept tokens",
+    "verify_accepted": "verify, kept tokens",
+    "wasted": "wasted on rejected",
+    "idle": "idle",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of the comparison."""
+
+    metric: str
+    title: str
+    scale: float = 1.0
+
+
+_ROWS = (
+    _Row("mean_tpot_ms", "TPOT mean, ms"),
+    _Row("p99_tpot_ms", "TPOT p99, ms"),
+    _Row("mean_itl_ms", "ITL mean, ms"),
+    _Row("p99_itl_ms", "ITL p99, ms"),
+    _Row("mean_ttft_ms", "TTFT mean, ms"),
+    _Row("p99_ttft_ms", "TTFT p99, ms"),
+    _Row("mean_e2el_ms", "E2EL mean, ms"),
+    _Row("p99_e2el_ms", "E2EL p99, ms"),
+    _Row("output_throughput", "output tokens/s"),
+    _Row("request_throughput", "requests/s"),
+    _Row("request_goodput", "goodput, req/s"),
+    _Row("energy_per_token_joules", "energy, J/token"),
+    _Row("tokens_per_round", "tokens/round"),
+    _Row("spec_decode_acceptance_length", "acceptance length"),
+    _Row("spec_decode_acceptance_rate", "acceptance, %"),
+)
+
+
+def verdict_line(summary: Summary) -> str:
+    """Return the verdict on one line."""
+    return f"VERDICT  {summary['verdict']['text']}"
+
+
+def print_summary(summary: Summary, stream: TextIO) -> None:
+    """Print the verdict, then the tables; as wide as the terminal, 80 columns where there is none."""
+    console = Console(
+        file=stream,
+        width=None if stream.isatty() else _PIPE_WIDTH,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    stream.write(verdict_line(summary) + "\n")
+    for section in (_comparison, _breakdown, _efficiency, _reading):
+        stream.write("\n")
+        for part in section(summary):
+            if isinstance(part, Table):
+                console.print(part)
+            else:
+                stream.write(_wrapped(part, console.width) + "\n")
+
+
+def _wrapped(line: str, width: int) -> str:
+    hang = " " * (len(line) - len(line.lstrip(" -")))
+    return textwrap.fill(line, width, subsequent_indent=hang, break_on_hyphens=False)
+
+
+def _comparison(summary: Summary) -> Iterator[Table | str]:
+    """Baseline | speculation | change, with 95 % intervals below the values that have one."""
+    speculation = summary["speculation"]
+    table = _plain_table("", "baseline", *(() if speculation is None else ("speculation", "change")))
+    is_guess = summary["provenance"].get("power_is_estimated") is True
+    for row in _ROWS:
+        cells = list(_cells(summary, row))
+        if any(cell != "-" for cell in cells):
+            guess = "est. " if row.metric.startswith("energy") and is_guess else ""
+            table.add_row(guess + row.title, *cells)
+    yield table
+    num_prompts = summary["intervals"]["num_prompts"]
+    brackets = f"In brackets: 95% intervals over {num_prompts} prompts. " if num_prompts > 1 else ""
+    yield (
+        f"{brackets}p99: by linear interpolation. TPOT: per token after the first. "
+        "ITL: between chunks, one a verify step."
+    )
+    if summary["speedup"] is not None:
+        named = (("TPOT", "tpot"), ("E2EL", "e2el"), ("throughput", "throughput"), ("energy", "energy"))
+        estimates: dict[str, Estimate] = {
+            "tpot": summary["speedup"]["tpot"],
+            "e2el": summary["speedup"]["e2el"],
+            "throughput": summary["speedup"]["throughput"],
+            "energy": summary["speedup"]["energy"],
+        }
+        shown = [f"{title} {_ratio(estimates[name])}" for title, name in named if estimates[name]["mean"]]
+        yield f"Speed-up, ratios of sums: {', '.join(shown)}."
+
+
+def _cells(summary: Summary, row: _Row) -> Iterator[str]:
+    baseline, speculation = summary["baseline"], summary["speculation"]
+    intervals = summary["intervals"]
+    before = number(baseline, row.metric)
+    yield _with_interval(before, intervals["baseline"].get(row.metric), _figure)
+    if speculation is None:
+        return
+    after = number(speculation, row.metric)
+    yield _with_interval(after, (intervals["speculation"] or {}).get(row.metric), _figure)
+    change = None if not before or after is None else after / before - 1.0
+    yield _with_interval(change, (intervals["change"] or {}).get(row.metric), _percent, "%")
+
+
+def _breakdown(summary: Summary) -> Iterator[Table | str]:
+    """Where time, energy and operations went, per output token of each arm."""
+    speculation = summary["speculation"]
+    arms = [summary["baseline"]] if speculation is None else [summary["baseline"], speculation]
+    quantities = [
+        (title, metric, scale)
+        for title, metric, scale in (
+            ("ms", "time_seconds", 1e3),
+            ("J", "energy_joules", 1.0),
+            ("GFLOP", "operations_flops", 1e-9),
+        )
+        if _total(arms[-1], metric) is not None
+    ]
+    names = ("base", "spec")[: len(arms)]
+    table = _plain_table(
+        "per output token", *(f"{title} {name}" for title, _, _ in quantities for name in names)
+    )
+    for part, name in _PART_NAMES.items():
+        values = [_per_token(arm, metric, part, scale) for _, metric, scale in quantities for arm in arms]
+        table.add_row(name, *(_figure(value) for value in values))
+    totals = [_per_token(arm, metric, None, scale) for _, metric, scale in quantities for arm in arms]
+    table.add_row("total", *(_figure(total) for total in totals))
+    yield table
+
+
+def _efficiency(summary: Summary) -> Iterator[Table | str]:
+    """Fraction of the physical limit, operations factor, wasted positions."""
+    speculation = summary["speculation"]
+    arms = {"baseline": summary["baseline"]} | ({} if speculation is None else {"speculation": speculation})
+    for title, metric in (("time", "limit_fraction"), ("energy", "energy_limit_fraction")):
+        shares = {name: number(metrics, metric) for name, metrics in arms.items()}
+        shown = [f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None]
+        if shown:
+            yield f"Physical limit / simulated decode {title}: {', '.join(shown)}."
+    if speculation is None:
+        return
+    factor = number(speculation, "operations_factor")
+    if factor is not None:
+        yield f"Operations factor (decode operations per token, x baseline): {factor:.2f}."
+    wasted = number(speculation, "wasted_positions_per_token")
+    if wasted is not None:
+        yield f"Positions verified in vain per token: {wasted:.2f}."
+    rates = speculation.get("spec_decode_per_position_acceptance_rates")
+    if isinstance(rates, list) and rates:
+        yield f"Acceptance by position: {' '.join(f'{rate:.2f}' for rate in rates)}."
+
+
+def _reading(summary: Summary) -> Iterator[Table | str]:
+    """How wide to read it, and what is not covered."""
+    yield "How wide to read it"
+    yield f"  {summary['how_to_read']}"
+    if summary["known_limitations"]:
+        yield "Known limitations"
+        for sentence in summary["known_limitations"]:
+            yield f"  - {sentence}"
+
+
+def _plain_table(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, header_style="")
+    table.add_column(first, no_wrap=True)
+    for title in others:
+        table.add_column(title, justify="right", overflow="fold")
+    return table
+
+
+def _with_interval(
+    value: float | None, bounds: Bounds, show: Callable[[float | None], str], unit: str = ""
+) -> str:
+    if value is None:
+        return show(value)
+    shown = show(value)
+    if bounds is None or show(bounds[0]) == show(bounds[1]) == shown:
+        return f"{shown}{unit}"
+    return f"{shown}{unit} [{show(bounds[0])}, {show(bounds[1])}]"
+
+
+def _figure(value: float | None) -> str:
+    """Show three significant digits, whole numbers from 1000 on."""
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
+
+
+def _percent(change: float | None) -> str:
+    """Show percents, with a decimal below ten; -0 is 0."""
+    if change is None:
+        return "-"
+    percent = round(100 * change, 1) + 0.0
+    return f"{percent:+.1f}" if abs(percent) < 10 else f"{percent:+.0f}"
+
+
+def _ratio(estimate: Estimate) -> str:
+    mean = estimate["mean"]
+    bounds = None if estimate["ci_low"] is None else [estimate["ci_low"], estimate["ci_high"] or 0.0]
+    return _with_interval(mean, bounds, lambda value: "-" if value is None else f"{value:.2f}", "x")
+
+
+def _per_token(metrics: Metrics, metric: str, part: str | None, scale: float) -> float | None:
+    """Return a part of a quantity per output token, the whole of it for None."""
+    tokens = number(metrics, "total_output_tokens")
+    parts = metrics.get(metric)
+    amount = _total(metrics, metric) if part is None or not isinstance(parts, dict) else parts[part]
+    return None if not tokens or amount is None else amount * scale / tokens
+
+
+def _total(metrics: Metrics, metric: str) -> float | None:
+    parts = metrics.get(metric)
+    if not isinstance(parts, dict) or any(amount is None for amount in parts.values()):
+        return None
+    return sum(parts.values())
