@@ -1,0 +1,188 @@
+"""The clock that a power cap allows, and the step time at that clock.
+
+Under a cap a board lowers its clock until it draws just less than the cap. Only clock-bound time
+stretches; memory time does not. The law is a fit of public measurements of an RTX 3090 under caps and
+locked clocks (thc1006, CC0 1.0, 2025: depth, caps, clocks) and predicts rows left out within 2.5 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specsim.arrays import Floats, Ints
+
+CAP_SHARE = 0.98
+"""Boards settle just under their limit: measured 0.976–0.988 of it (thc1006)."""
+
+_NUM_ITERATIONS = 7
+"""Fixed, so that the clock of one step does not depend on which others share its array; 8 leave 1e-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """The parts of R steps' time at the nominal clock; arrays [R], or one number for all."""
+
+    fixed_s: Floats
+    """Launch, host and communication: independent of clock and bandwidth, s."""
+    memory_s: Floats
+    """Time that the weights need, s."""
+    compute_s: Floats
+    """Clock-bound time of the linear layers, unpacking of low-bit weights included, s."""
+    attention_memory_s: Floats
+    """Time that the KV cache needs, s."""
+    attention_compute_s: Floats
+    """Clock-bound time of attention, s."""
+    smooth_exponent: float | None
+    """p of the smooth maximum of memory and compute time; None is the hard maximum."""
+
+    def at(self, clock_fraction: Floats | float) -> Floats:
+        """Duration at a clock, s: fixed + [memory^p + (compute/f)^p]^(1/p) + max(attention terms)."""
+        linear = smooth_maximum(self.memory_s, self.compute_s / clock_fraction, self.smooth_exponent)
+        attention = np.maximum(self.attention_memory_s, self.attention_compute_s / clock_fraction)
+        return self.fixed_s + linear + attention
+
+    def take(self, rows: Ints) -> StepTime:
+        """Return the parts of some rows."""
+        return StepTime(
+            self.fixed_s[rows],
+            self.memory_s[rows],
+            self.compute_s[rows],
+            self.attention_memory_s[rows],
+            self.attention_compute_s[rows],
+            self.smooth_exponent,
+        )
+
+    def at_with_slope(self, clock_fraction: Floats) -> tuple[Floats, Floats]:
+        """Duration at a clock, s, and its derivative by the clock fraction, s, which is never positive."""
+        compute_s = self.compute_s / clock_fraction
+        attention_s = self.attention_compute_s / clock_fraction
+        high = np.maximum(self.memory_s, compute_s)
+        is_compute = compute_s >= self.memory_s
+        if self.smooth_exponent is None:
+            linear, share = high, is_compute.astype(np.float64)
+        else:
+            ratio = np.power(np.minimum(self.memory_s, compute_s) / high, self.smooth_exponent)
+            linear = high * np.power(1.0 + ratio, 1.0 / self.smooth_exponent)
+            # share = (compute/linear)^p, and d(linear)/d(compute) = (compute/linear)^(p-1).
+            share = np.where(is_compute, 1.0, ratio) / (1.0 + ratio)
+        is_attention = attention_s > self.attention_memory_s
+        stretching = share * linear + attention_s * is_attention
+        time_s = self.fixed_s + linear + np.maximum(self.attention_memory_s, attention_s)
+        return time_s, -stretching / clock_fraction
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCurve:
+    """Power of one device in a step, as a function of its clock f (fraction of nominal).
+
+    P = active_w + V²(f)·(clock_w·f + compute_j/T) + memory_j/T with V = 1 + slope·max(0, f − knee).
+    """
+
+    active_w: float
+    clock_w: float
+    cap_w: float
+    knee_fraction: float
+    slope: float
+    min_fraction: float
+    max_fraction: float
+
+    def squared_voltage(self, clock_fraction: Floats | float) -> Floats:
+        """V² relative to its value below the knee."""
+        return np.square(1.0 + self.slope * np.maximum(0.0, np.asarray(clock_fraction) - self.knee_fraction))
+
+    def energy(self, time_s: Floats, clock_fraction: Floats, compute_j: Floats, memory_j: Floats) -> Floats:
+        """Energy of steps that last ``time_s`` at a clock, J."""
+        voltage = self.squared_voltage(clock_fraction)
+        static = (self.active_w + voltage * self.clock_w * clock_fraction) * time_s
+        return static + voltage * compute_j + memory_j
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How R steps run under a cap; arrays [R]."""
+
+    clock_fraction: Floats
+    time_s: Floats
+    energy_j: Floats
+
+
+def run_under_cap(step: StepTime, power: PowerCurve, *, compute_j: Floats, memory_j: Floats) -> Operation:
+    """Clock, duration and energy of steps on one device under its power cap.
+
+    The clock is the largest in [min, max] with P ≤ 0.98·cap. Where even the lowest clock draws more,
+    the board gates the clock: it works for the time of the lowest clock and waits at ``active_w`` in
+    between, so the duration stretches until P = 0.98·cap.
+
+    Parameters
+    ----------
+    step
+        Time at the nominal clock, arrays [R].
+    power
+        The device's power curve; ``active_w`` must be below 0.98·cap.
+    compute_j
+        Energy of the arithmetic at V = 1, J, [R].
+    memory_j
+        Energy of the bytes moved, J, [R].
+    """
+    allowed_w = CAP_SHARE * power.cap_w
+    clock = np.full(compute_j.shape, power.max_fraction)
+    time_s = step.at(clock)
+    energy_j = power.energy(time_s, clock, compute_j, memory_j)
+    rows = np.flatnonzero(energy_j > allowed_w * time_s)
+    if not rows.size:
+        return Operation(clock, time_s, energy_j)
+    part = step.take(rows)
+    part_compute_j, part_memory_j = compute_j[rows], memory_j[rows]
+    part_clock = _largest_clock(part, power, part_compute_j, part_memory_j)
+    part_time_s = part.at(part_clock)
+    part_energy_j = power.energy(part_time_s, part_clock, part_compute_j, part_memory_j)
+    # At the lowest clock and still above the cap: the work's energy is spread over a longer time.
+    work_j = part_energy_j - power.active_w * part_time_s
+    part_time_s = np.maximum(part_time_s, work_j / (allowed_w - power.active_w))
+    clock[rows] = part_clock
+    time_s[rows] = part_time_s
+    energy_j[rows] = power.active_w * part_time_s + work_j
+    return Operation(clock, time_s, energy_j)
+
+
+def smooth_maximum(first: Floats, second: Floats, exponent: float | None) -> Floats:
+    """Return (first^p + second^p)^(1/p), or the larger where ``exponent`` is None; not both may be 0."""
+    high = np.maximum(first, second)
+    if exponent is None:
+        return high
+    ratio = np.minimum(first, second) / high
+    return high * np.power(1.0 + np.power(ratio, exponent), 1.0 / exponent)
+
+
+def _largest_clock(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
+    """Clock at which P = 0.98·cap, at least the lowest; P at the highest exceeds it, and P grows with f.
+
+    Newton steps on log P over log f, which is almost straight, kept inside a bracket that shrinks at
+    each of a fixed number of iterations. The first may go to the lowest clock itself, and then stays.
+    """
+    allowed_w = CAP_SHARE * power.cap_w
+    low = np.full(compute_j.shape, power.min_fraction)
+    high = np.full(compute_j.shape, power.max_fraction)
+    clock = np.full(compute_j.shape, min(max(power.knee_fraction, power.min_fraction), power.max_fraction))
+    for iteration in range(_NUM_ITERATIONS):
+        time_s, slope_s = step.at_with_slope(clock)
+        voltage = 1.0 + power.slope * np.maximum(0.0, clock - power.knee_fraction)
+        squared = voltage * voltage
+        squared_slope = (2.0 * power.slope) * voltage * (clock > power.knee_fraction)
+        work_w = (squared * compute_j + memory_j) / time_s
+        clock_w = squared * power.clock_w
+        power_w = power.active_w + clock_w * clock + work_w
+        slope_w = squared_slope * (power.clock_w * clock + compute_j / time_s) + clock_w
+        slope_w -= work_w * slope_s / time_s
+        is_over = power_w > allowed_w
+        high = np.where(is_over, clock, high)
+        low = np.where(is_over, low, clock)
+        proposed = clock * np.power(allowed_w / power_w, power_w / (clock * slope_w))
+        if iteration == 0:
+            clock = np.minimum(np.maximum(proposed, low), high)
+        else:
+            is_inside = (proposed >= low) & (proposed <= high)
+            clock = np.where(is_inside, proposed, 0.5 * (low + high))
+    return clock

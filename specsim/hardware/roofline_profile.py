@@ -1,0 +1,339 @@
+"""Roofline profiles: a device as bandwidth, peak arithmetic, efficiencies, overheads and power."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from specsim.config.base import Spec
+from specsim.errors import ConfigError, Fault
+from specsim.hardware.accelerator import Accelerator, Memory, Placement, accelerators
+from specsim.hardware.formats import BYTES_PER_VALUE, PLAIN_ARITHMETIC, Dtype, is_low_bit
+from specsim.hardware.limit import Limit
+from specsim.hardware.model import ModelSpec
+from specsim.hardware.parallel import AllReduce, Links
+from specsim.hardware.roofline import Coefficients, RooflineCosts
+from specsim.hardware.step import CostModel
+from specsim.units import FlopsPerSecond, Seconds
+
+_RIDGE_TOLERANCE = 0.01
+_BYTES_PER_RIDGE_WEIGHT = 2.0
+
+Effect: TypeAlias = Literal["kv_cache", "prefill", "attention"]
+"""What a profile may leave out: the cache's bytes, all work on prompts, attention's time and FLOPs."""
+
+
+class EfficiencyValue(Spec):
+    """Achieved fraction of a datasheet peak; a bare number is the value."""
+
+    value: float = Field(gt=0, le=1)
+    """Fraction."""
+    standard_error: float | None = Field(default=None, ge=0)
+    """Standard error of the fit."""
+
+
+def _wrap_number(given: object) -> object:
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return {"value": given} if is_number else given
+
+
+_Fraction = Annotated[
+    EfficiencyValue, BeforeValidator(_wrap_number, json_schema_input_type=EfficiencyValue | float)
+]
+
+
+class Efficiency(Spec):
+    """Achieved fractions of bandwidth and peak arithmetic."""
+
+    memory: _Fraction = EfficiencyValue(value=1.0)
+    """Of the bandwidth, reading weights."""
+    compute: _Fraction = EfficiencyValue(value=1.0)
+    """Of the peak arithmetic."""
+    compute_by_dtype: Mapping[Dtype, _Fraction] = Field(default_factory=dict)
+    """Of the peak arithmetic in one format, where it differs."""
+
+
+class Overhead(Spec):
+    """Time that neither bytes nor arithmetic explain, and the grain of the kernels. What is left out is 0."""
+
+    step_s: Seconds = Field(default=0.0, ge=0)
+    """Host and launch time of a step, s."""
+    layer_s: Seconds = Field(default=0.0, ge=0)
+    """Launches and small kernels of one layer, s."""
+    sequence_s: Seconds = Field(default=0.0, ge=0)
+    """Host work for one sequence of the batch, once a round, s."""
+    draft_step_floor_s: Seconds | None = Field(default=None, ge=0)
+    """Launch of one draft pass in place of ``step_s``, s; left out: ``step_s``."""
+    smooth_exponent: float | None = Field(default=None, ge=1, le=100)
+    """p in (memory^p + compute^p)^(1/p); left out: the larger of the two."""
+    tile_positions: int = Field(default=1, ge=1, le=65536)
+    """Positions are computed in multiples of this."""
+    unpack_s: Seconds = Field(default=0.0, ge=0)
+    """Clock-bound work of a step on low-bit weights that does not grow with positions, s."""
+
+
+class Attention(Spec):
+    """Attention apart from the linear layers."""
+
+    floor_s: Seconds = Field(default=0.0, ge=0)
+    """Least time of one layer's attention, s."""
+    bandwidth_efficiency: _Fraction | None = None
+    """Achieved fraction of the bandwidth, reading the KV cache; left out: as for weights."""
+
+
+class WeightFormat(Spec):
+    """How kernels for one format of weights differ from the profile's own figures."""
+
+    memory_efficiency: _Fraction | None = None
+    """Achieved fraction of the bandwidth, reading weights."""
+    compute_efficiency: _Fraction | None = None
+    """Achieved fraction of the peak arithmetic."""
+    smooth_exponent: float | None = Field(default=None, ge=1, le=100)
+    """p of the smooth maximum."""
+    tile_positions: int | None = Field(default=None, ge=1, le=65536)
+    """Positions are computed in multiples of this."""
+    unpack_weights_per_s: float | None = Field(default=None, gt=0)
+    """Weights unpacked in a second at the nominal clock; takes the place of ``overhead.unpack_s``."""
+
+
+class DeviceEnergy(Spec):
+    """Energy of the chips alone, below which no board can go."""
+
+    byte_j: float = Field(ge=0)
+    """Energy of one byte from memory, J."""
+    flop_j: float = Field(ge=0)
+    """Energy of one floating-point operation, J."""
+
+
+class Valid(Spec):
+    """Range in which the profile was checked; a step outside is refused."""
+
+    num_positions: tuple[int, int] | None = None
+    """Least and most positions of a step."""
+    context_tokens: tuple[int, int] | None = None
+    """Least and most cached tokens of a sequence, mean over the batch."""
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        for key in ("num_positions", "context_tokens"):
+            given = getattr(self, key)
+            if given is not None and not 0 <= given[0] <= given[1]:
+                raise ConfigError([Fault("", None, None, key, f"{list(given)} is not a range [least, most]")])
+        return self
+
+
+@accelerators.register
+class RooflineProfile(Accelerator):
+    """A device whose steps take t = c0 + L·τ + [memory^p + compute^p]^(1/p) + attention + c_B·B.
+
+    ``parallel_positions`` and the peak of the plain arithmetic are two views of one number: the
+    positions that one pass over two-byte weights serves before arithmetic, not memory, sets the time,
+    peak·e_F·2/(2·bandwidth·e_B). Give either; given both must agree within 1 %.
+
+    Examples
+    --------
+    >>> profile = RooflineProfile.model_validate(
+    ...     {"name": "x", "memory": {"bandwidth_bytes_per_s": "1 TB/s", "capacity_bytes": "24 GB"},
+    ...      "parallel_positions": 200}
+    ... )
+    >>> profile.peak("bfloat16")
+    200000000000000.0
+    """
+
+    kind: Literal["roofline"] = "roofline"
+    """Kind of profile."""
+    memory: Memory
+    """Memory of one device."""
+    parallel_positions: float | None = Field(default=None, gt=0)
+    """Positions a pass serves before arithmetic sets its time, at two-byte weights; left out: by the peak."""
+    peak_flops_per_s: Mapping[Dtype, Annotated[FlopsPerSecond, Field(gt=0)]] = Field(default_factory=dict)
+    """Dense peak of the datasheet by format of the arithmetic, FLOP/s; left out: from parallel positions."""
+    efficiency: Efficiency = Efficiency()
+    """Achieved fractions; left out: 1."""
+    overhead: Overhead = Overhead()
+    """Overheads; left out: none."""
+    attention: Attention = Attention()
+    """Attention; left out: no floor, and the bandwidth of weights."""
+    weight_formats: Mapping[Dtype, WeightFormat] = Field(default_factory=dict)
+    """Formats of weights whose kernels behave otherwise."""
+    links: Links = Links()
+    """Links to other devices; left out: one device only."""
+    device_energy: DeviceEnergy | None = None
+    """Energy of the chips alone; left out: not known."""
+    neglects: tuple[Effect, ...] = ()
+    """Effects left out of the cost."""
+    valid: Valid = Valid()
+    """Where the profile was checked; left out: anywhere."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = [*self._ridge_faults(), *self._clock_faults()]
+        if faults:
+            raise ConfigError([Fault("", None, None, path, message) for path, message in faults])
+        return self
+
+    def _ridge_faults(self) -> list[tuple[str, str]]:
+        has_peak = any(dtype in self.peak_flops_per_s for dtype in PLAIN_ARITHMETIC)
+        if self.parallel_positions is None:
+            known = ", ".join(PLAIN_ARITHMETIC)
+            return (
+                [] if has_peak else [("", f"give parallel_positions or peak_flops_per_s of one of {known}")]
+            )
+        if has_peak:
+            of_peak = self.ridge_positions
+            if abs(of_peak / self.parallel_positions - 1.0) > _RIDGE_TOLERANCE:
+                message = f"{self.parallel_positions:g} disagrees with {of_peak:.4g} by peak and bandwidth"
+                return [("parallel_positions", f"{message}; give one of them, or both within 1 %")]
+        return []
+
+    def _clock_faults(self) -> list[tuple[str, str]]:
+        if self.power is None:
+            return []
+        highest = self.power.curve.max_fraction
+        given = [self.efficiency.compute, *self.efficiency.compute_by_dtype.values()]
+        given += [one.compute_efficiency for one in self.weight_formats.values() if one.compute_efficiency]
+        fastest = max(one.value for one in given) * highest
+        if fastest <= 1.0:
+            return []
+        message = f"{highest:g} times the compute efficiency exceeds the datasheet peak ({fastest:.3g} of it)"
+        return [("power.clock.max_fraction", message)]
+
+    @property
+    def plain_dtype(self) -> Dtype:
+        """Format of the arithmetic on weights of any format."""
+        given = next((dtype for dtype in PLAIN_ARITHMETIC if dtype in self.peak_flops_per_s), None)
+        return given or PLAIN_ARITHMETIC[0]
+
+    @property
+    def draft_launch_s(self) -> float:
+        """Time to launch one draft pass, s: ``draft_step_floor_s``, or ``step_s`` where that is left out."""
+        floor_s = self.overhead.draft_step_floor_s
+        return self.overhead.step_s if floor_s is None else floor_s
+
+    @property
+    def ridge_positions(self) -> float:
+        """Positions that a pass over two-byte weights serves before arithmetic sets its time."""
+        if not self.peak_flops_per_s:
+            assert self.parallel_positions is not None
+            return self.parallel_positions
+        achieved_flops = self.peak(self.plain_dtype) * self.compute_efficiency(self.plain_dtype)
+        achieved_bytes = self.memory.bandwidth_bytes_per_s * self.efficiency.memory.value
+        return achieved_flops * _BYTES_PER_RIDGE_WEIGHT / (2.0 * achieved_bytes)
+
+    def peak(self, dtype: Dtype) -> float:
+        """Return the datasheet peak of one format of arithmetic on one device, FLOP/s.
+
+        Raises
+        ------
+        ConfigError
+            Where the profile states none.
+        """
+        if dtype in self.peak_flops_per_s:
+            return self.peak_flops_per_s[dtype]
+        if self.parallel_positions is not None and dtype == self.plain_dtype:
+            achieved_bytes = self.memory.bandwidth_bytes_per_s * self.efficiency.memory.value
+            achieved_flops = self.parallel_positions * 2.0 * achieved_bytes / _BYTES_PER_RIDGE_WEIGHT
+            return achieved_flops / self.compute_efficiency(dtype)
+        known = ", ".join(self.peak_flops_per_s) or self.plain_dtype
+        raise ConfigError(f"profile '{self.name}' has no {dtype} arithmetic (peak_flops_per_s: {known})")
+
+    def compute_efficiency(self, dtype: Dtype) -> float:
+        """Return the achieved fraction of the peak of one format of arithmetic."""
+        return self.efficiency.compute_by_dtype.get(dtype, self.efficiency.compute).value
+
+    def arithmetic(self, placement: Placement) -> Dtype:
+        """Return the format of a placement's arithmetic."""
+        if placement.compute_dtype is not None:
+            return placement.compute_dtype
+        return "float32" if placement.weight_dtype == "float32" else self.plain_dtype
+
+    def limit(self, placement: Placement, *, basis: Literal["board", "device"] = "board") -> Limit:
+        """Return the physical limit of a placement.
+
+        Parameters
+        ----------
+        placement
+            Number formats and devices.
+        basis
+            Joules by the board's own slopes (ε_B = memory_w/bandwidth, ε_F = compute_w/peak), or by the
+            chips alone (``device_energy``), a floor that no board reaches.
+
+        Raises
+        ------
+        ConfigError
+            ``device`` where the profile states no energy of the chips.
+        """
+        devices = placement.tensor_parallel_size
+        peak = self.peak(self.arithmetic(placement))
+        bandwidth = self.memory.bandwidth_bytes_per_s
+        byte_j = self.power.memory_w / bandwidth if self.power else 0.0
+        flop_j = self.power.compute_w / peak if self.power else 0.0
+        if basis == "device":
+            if self.device_energy is None:
+                raise ConfigError(f"profile '{self.name}' has no device_energy")
+            byte_j, flop_j = self.device_energy.byte_j, self.device_energy.flop_j
+        return Limit(
+            bandwidth_bytes_per_s=devices * bandwidth,
+            peak_flops_per_s=devices * peak,
+            energy_per_byte_j=byte_j,
+            energy_per_flop_j=flop_j,
+            idle_w=devices * self.idle_w,
+        )
+
+    def build(self, model: ModelSpec | None, placement: Placement) -> CostModel:
+        """Return the roofline of one placement."""
+        if model is None:
+            raise ConfigError(f"profile '{self.name}' needs the shape of the model that it runs")
+        return RooflineCosts(self._coefficients(model, placement), model, name=self.name)
+
+    def _coefficients(self, model: ModelSpec, placement: Placement) -> Coefficients:
+        over, bandwidth, power = self.overhead, self.memory.bandwidth_bytes_per_s, self.power
+        arithmetic = self.arithmetic(placement)
+        peak = self.peak(arithmetic)
+        weights = self.weight_formats.get(placement.weight_dtype, WeightFormat())
+        memory = weights.memory_efficiency or self.efficiency.memory
+        compute = self.compute_efficiency(arithmetic)
+        if weights.compute_efficiency is not None and arithmetic == self.plain_dtype:
+            compute = weights.compute_efficiency.value
+        cache = self.attention.bandwidth_efficiency or self.efficiency.memory
+        is_unpacked = is_low_bit(placement.weight_dtype) and arithmetic != placement.weight_dtype
+        rate = weights.unpack_weights_per_s
+        has_attention = "attention" not in self.neglects
+        # The host prepares a whole round once, for the target; a draft pass is only launched.
+        is_draft = placement.role == "draft"
+        launch_s = self.draft_launch_s if is_draft else over.step_s
+        return Coefficients(
+            num_devices=placement.tensor_parallel_size,
+            launch_s=launch_s + model.num_layers * over.layer_s,
+            sequence_s=0.0 if is_draft else over.sequence_s,
+            weight_bytes=BYTES_PER_VALUE[placement.weight_dtype],
+            cache_bytes=BYTES_PER_VALUE[placement.kv_dtype],
+            memory_bytes_per_s=bandwidth * memory.value,
+            flops_per_s=peak * compute,
+            smooth_exponent=weights.smooth_exponent or over.smooth_exponent,
+            tile_positions=weights.tile_positions or over.tile_positions,
+            unpack_s=over.unpack_s if is_unpacked and rate is None else 0.0,
+            unpack_weight_s=1.0 / rate if is_unpacked and rate is not None else 0.0,
+            attention_floor_s=model.num_layers * self.attention.floor_s if has_attention else 0.0,
+            attention_bytes_per_s=bandwidth * cache.value,
+            attention_flops_per_s=self.peak(self.plain_dtype) * self.compute_efficiency(self.plain_dtype),
+            allreduce=self._allreduce(placement),
+            is_expert_parallel=placement.is_expert_parallel,
+            power=power.curve if power else None,
+            byte_j=power.memory_w / bandwidth if power else 0.0,
+            flop_j=power.compute_w / peak if power else 0.0,
+            limit=self.limit(placement),
+            neglects_prefill="prefill" in self.neglects,
+            neglects_cache="kv_cache" in self.neglects,
+            neglects_attention=not has_attention,
+            valid_positions=self.valid.num_positions,
+            valid_context=self.valid.context_tokens,
+        )
+
+    def _allreduce(self, placement: Placement) -> AllReduce | None:
+        devices = placement.tensor_parallel_size
+        if devices == 1:
+            return None
+        return self.links.allreduce_of(devices, is_eager=placement.is_eager, device=self.name)

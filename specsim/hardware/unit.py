@@ -1,0 +1,64 @@
+"""The cost model of the closed forms: a target pass costs one time, a draft pass a fixed share of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from specsim.arrays import to_picoseconds
+from specsim.hardware.accelerator import Accelerator, Placement, accelerators
+from specsim.hardware.model import ModelSpec
+from specsim.hardware.step import CostModel, StepCosts, StepShape
+from specsim.units import Seconds
+
+
+@accelerators.register
+class UnitProfile(Accelerator):
+    """Costs in units of one target step (Leviathan et al. 2023: c is the draft cost ratio); prompts are free.
+
+    Examples
+    --------
+    >>> profile = UnitProfile(kind="unit", name="c=0.1", target_step_s=0.02, draft_cost_ratio=0.1)
+    >>> profile.has_power
+    False
+    """
+
+    kind: Literal["unit"] = "unit"
+    """Kind of profile."""
+    target_step_s: Seconds = Field(gt=0)
+    """Time of one target pass, whatever its shape, s."""
+    draft_cost_ratio: float = Field(ge=0)
+    """Time of one draft pass divided by that of a target pass."""
+
+    def build(self, model: ModelSpec | None, placement: Placement) -> CostModel:
+        """Return the constant cost of one role."""
+        ratio = 1.0 if placement.role == "target" else self.draft_cost_ratio
+        return UnitCosts(self.target_step_s * ratio)
+
+
+class UnitCosts:
+    """One time for every pass that is not only prefill; no energy and no limit."""
+
+    def __init__(self, step_s: float) -> None:
+        self._step_s = step_s
+
+    def steps(self, shape: StepShape) -> StepCosts:
+        """Cost of R steps."""
+        time_s = np.where(shape.num_positions > shape.num_prefill_positions, self._step_s, 0.0)
+        zeros = np.zeros_like(time_s)
+        return StepCosts(
+            duration_ps=to_picoseconds(time_s),
+            energy_nj=np.zeros(time_s.shape, dtype=np.int64),
+            memory_s=time_s,
+            compute_s=zeros,
+            attention_s=zeros,
+            communication_s=zeros,
+            overhead_s=zeros,
+            flops=zeros,
+            bytes=zeros,
+            clock_fraction=np.ones_like(time_s),
+            limit_s=zeros,
+            limit_j=zeros,
+        )
