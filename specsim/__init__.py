@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from specsim.results.result import SimulationResult
     from specsim.scenario import Scenario, load_scenario
 
-    __version__: str
-
 __all__ = ["Scenario", "SimulationResult", "__version__", "load_scenario", "simulate"]
+
+__version__ = "0.1.0"
 
 # Loaded at first use: `import specsim` and `specsim --help` need none of them.
 _HOMES = {
@@ -28,10 +28,6 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load a public name at its first use."""
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("specsim-llm")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'specsim' has no attribute '{name}'")

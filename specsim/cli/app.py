@@ -14,8 +14,10 @@ from typing import Annotated
 
 import typer
 
+from specsim import __version__
 from specsim.cli.check import check
 from specsim.cli.list_ import list_
+from specsim.cli.run import run
 from specsim.cli.schema import schema
 from specsim.errors import ConfigError, SpecsimError
 
@@ -33,6 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command("run")(run)
 app.command("check")(check)
 app.command("list")(list_)
 app.command("schema")(schema)
@@ -40,9 +43,7 @@ app.command("schema")(schema)
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        from importlib.metadata import version
-
-        typer.echo(version("specsim-llm"))
+        typer.echo(__version__)
         raise typer.Exit
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,12 +46,14 @@ def _checked(file: Path) -> str:
     from specsim.scenario import scenario_of
 
     document = read(file)
+    # A bare name would be looked up among the shipped files.
+    path = str(file) if file.is_absolute() else f".{os.sep}{file}"
     kind = _kind(document)
     if kind == "scenario":
         return f"{kind} '{scenario_of(document).name}'"
     if kind == "model":
-        return f"{kind} '{load_model(str(file)).name}'"
-    return f"{kind} '{load_profile(str(file)).name}'"
+        return f"{kind} '{load_model(path).name}'"
+    return f"{kind} '{load_profile(path).name}'"
 
 
 def _kind(document: Document) -> str:

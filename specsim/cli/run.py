@@ -1,0 +1,113 @@
+"""``specsim run``: does it pay? Simulate a scenario and print the verdict."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from specsim.scenario import Scenario
+
+DEFAULT_SCENARIO = "quickstart"
+
+_WITHOUT_FILE = """\
+name: {name}
+hardware: {{}}
+speculative_config:
+  method: {method}
+  num_speculative_tokens: 4
+workload: {{num_prompts: 64, max_concurrency: 1, prompt_tokens: 512, output_tokens: 256}}
+"""
+"""What a run from flags alone starts from; every value can be changed with ``--set``."""
+
+
+def run(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name or path of a scenario; the shipped quickstart by default.", show_default=False
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Target model: a preset or a config.json.")] = None,
+    draft: Annotated[
+        str | None, typer.Option(help="Draft model: a preset, a config.json, or 'ngram' for prompt lookup.")
+    ] = None,
+    hardware: Annotated[str | None, typer.Option(help="Accelerator profile: a name or a file.")] = None,
+    acceptance_rate: Annotated[
+        float | None, typer.Option(help="One acceptance rate for every draft token, 0 to 1.")
+    ] = None,
+    num_speculative_tokens: Annotated[
+        int | None, typer.Option("-k", "--num-speculative-tokens", help="The most that a round drafts.")
+    ] = None,
+    slo: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=LIMIT", help="Objective such as p99_ttft_ms=200; missed: exit 1."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Takes the place of the scenario's seed.")] = None,
+    show_estimated_energy: Annotated[
+        bool, typer.Option("--show-estimated-energy", help="Show joules that rest on guessed watts.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write the run into this folder.")
+    ] = None,
+) -> None:
+    """Simulate a scenario, with and without speculation, and say whether speculation pays.
+
+    Without a scenario, --target, --draft, --hardware, --acceptance-rate and -k describe one.
+    """
+    from specsim.cli.progress import token_progress
+    from specsim.engine.simulate import simulate
+    from specsim.errors import GateError
+    from specsim.results.objectives import missed_objectives
+    from specsim.results.writer import check_folder, write
+
+    flags = {
+        "target.model": target,
+        "speculative_config.model": None if draft == "ngram" else draft,
+        "hardware.target": hardware,
+        "speculative_config.num_speculative_tokens": num_speculative_tokens,
+        "seed": seed,
+        "show_estimated_energy": show_estimated_energy or None,
+    }
+    overrides = [f"{key}={json.dumps(value)}" for key, value in flags.items() if value is not None]
+    if acceptance_rate is not None:
+        rates = {"kind": "rates", "acceptance_rate": acceptance_rate}
+        overrides.append(f"distributions={json.dumps(rates)}")
+    overrides += [f"slo.{objective}" for objective in slo or []] + (settings or [])
+    is_described = any(flag is not None for flag in (target, draft, hardware, acceptance_rate))
+    loaded = _load(scenario, is_described=is_described, draft=draft, overrides=overrides)
+    if output is not None:
+        check_folder(output)
+    with token_progress() as progress:
+        result = simulate(loaded, progress=progress)
+    summary = result.summary()
+    if output is not None:
+        write(result, output)
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2, allow_nan=False))
+    else:
+        from specsim.report import print_summary
+
+        print_summary(summary, sys.stdout)
+    missed = missed_objectives(summary, loaded.slo)
+    if missed:
+        raise GateError("; ".join(missed))
+
+
+def _load(name: str | None, *, is_described: bool, draft: str | None, overrides: list[str]) -> Scenario:
+    """Load the named scenario, or the one that flags alone describe."""
+    from specsim.config import parse
+    from specsim.scenario import load_scenario, scenario_of
+
+    if name is not None or not is_described:
+        return load_scenario(name or DEFAULT_SCENARIO, overrides=overrides)
+    text = _WITHOUT_FILE.format(name="command-line", method="ngram" if draft == "ngram" else "draft_model")
+    return scenario_of(parse(text, file="command line"), overrides=overrides)

@@ -1,0 +1,215 @@
+"""The command line: exit codes, one line for every error, and the light commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from specsim.cli import app
+from specsim.cli.app import main
+from specsim.errors import CapacityError, ConfigError, DomainError, Fault, GateError
+
+ROOT = Path(__file__).parents[2]
+
+
+def _run(*arguments: str) -> int | str | None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("check", "--help"), ("list", "--help"), ("schema", "--help")]
+)
+def test_help_is_not_an_error(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(*arguments) == 0
+    assert "Usage: specsim" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nosuch",), "nosuch"),
+        (("list", "nosuch"), "nosuch"),
+        (("list", "--nosuch"), "--nosuch"),
+        (("check",), "files"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exits_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(*arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert message in line
+
+
+class _Raising:
+    """Stands in for the application: raises what a command would."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __call__(self, *_: object, **__: object) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "lines"),
+    [
+        (ConfigError("no such thing"), 2, ["no such thing"]),
+        (
+            ConfigError([Fault("a.yaml", 1, 2, "b", "wrong"), Fault("a.yaml", 3, 4, "c", "too")]),
+            2,
+            ["a.yaml:1:2: b: wrong", "a.yaml:3:4: c: too"],
+        ),
+        (DomainError("outside\nthe grid"), 2, ["specsim: outside the grid"]),
+        (CapacityError("lacks 3 GB", lacking_bytes=3e9), 3, ["specsim: lacks 3 GB"]),
+        (GateError("p99_ttft_ms"), 1, ["specsim: p99_ttft_ms"]),
+        (KeyboardInterrupt(), 130, []),
+    ],
+)
+def test_error_has_its_code_and_a_line_for_each_fault(
+    error: BaseException,
+    code: int,
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(app, "app", _Raising(error))
+    assert _run() == code
+    assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_bug_of_ours_exits_70_with_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(app, "app", _Raising(ZeroDivisionError("oops")))
+    assert _run() == 70
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "specsim: internal error, a bug of ours: ZeroDivisionError: oops"
+    assert "Traceback (most recent call last):" in lines
+
+
+def test_reader_that_goes_away_is_no_error_to_read() -> None:
+    code = "import sys, time\nfrom specsim.cli.app import main\nsys.stdin.read()\nmain(['schema'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_list_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("list", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert list(listed) == ["hardware", "models", "scenarios", "policies", "distributions", "verifiers"]
+    assert {"h100-sxm", "ideal", "rtx-3090", "rtx-4090"} <= set(listed["hardware"])
+    assert {"llama-3.1-8b", "llama-3.1-70b", "llama-3.2-1b", "smollm2-135m"} <= set(listed["models"])
+    assert {"quickstart", "chat_8b", "two_token_example"} <= set(listed["scenarios"])
+    assert {"fixed", "heuristic", "confidence"} <= set(listed["policies"])
+    assert {"explicit", "rates", "trace"} <= set(listed["distributions"])
+    assert "token" in listed["verifiers"]
+
+
+def test_list_of_one_topic_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("list", "verifiers") == 0
+    assert capsys.readouterr().out.startswith("verifiers: ")
+
+
+@pytest.mark.parametrize("subject", ["scenario", "hardware", "model"])
+def test_schema_is_written_as_it_is_printed(
+    subject: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("schema", subject) == 0
+    printed = capsys.readouterr().out
+    assert _run("schema", subject, "-o", str(tmp_path / "schema.json")) == 0
+    assert (tmp_path / "schema.json").read_text() == printed
+    assert json.loads(printed)["$schema"].startswith("https://json-schema.org/")
+
+
+def test_schema_that_cannot_be_written_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("schema", "-o", str(tmp_path)) == 2
+    assert capsys.readouterr().err == f"{tmp_path}: cannot be written: Is a directory\n"
+
+
+def _resolve(schema: dict[str, object], node: object) -> dict[str, object]:
+    assert isinstance(node, dict)
+    while "$ref" in node:
+        node = schema["$defs"][node["$ref"].removeprefix("#/$defs/")]  # type: ignore[index]
+    return node
+
+
+@pytest.mark.parametrize(
+    ("block", "key"), [("target", "model"), ("hardware", "target"), ("hardware", "draft")]
+)
+def test_schema_of_a_scenario_takes_names(block: str, key: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("schema") == 0
+    schema = json.loads(capsys.readouterr().out)
+    field = _resolve(schema, schema["properties"][block])["properties"][key]  # type: ignore[index]
+    assert {"type": "string"} in field["anyOf"]
+
+
+@pytest.mark.parametrize("folder", ["scenarios", "hardware_profiles", "specsim/hardware/presets"])
+def test_every_shipped_file_passes_check(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    files = sorted(str(path) for path in (ROOT / folder).glob("*.yaml"))
+    assert files
+    assert _run("check", *files) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(files)
+
+
+def test_check_prints_the_faults_of_all_files_and_exits_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = ROOT / "hardware_profiles" / "h100-sxm.yaml"
+    (tmp_path / "bad.yaml").write_text("name: x\nkind: roofline\nmemory: {bandwidth_bytes_per_s: -3}\n")
+    (tmp_path / "worse.yaml").write_text("target: {model: no-such-model}\n")
+    (tmp_path / "other.yaml").write_text("colour: red\n")
+    files = [good, *(tmp_path / name for name in ("bad.yaml", "worse.yaml", "other.yaml", "missing.yaml"))]
+    assert _run("check", *map(str, files)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == f"{good}: OK, accelerator profile 'h100-sxm'\n"
+    assert f"{tmp_path}/bad.yaml:3:34: memory.bandwidth_bytes_per_s: -3 is not allowed" in captured.err
+    assert f"{tmp_path}/worse.yaml:1:17: target.model: no model 'no-such-model'" in captured.err
+    assert f"{tmp_path}/other.yaml:1:1: is none of these, by its keys" in captured.err
+    assert f"{tmp_path}/missing.yaml: no such file" in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x89PNG\0",
+        b"target: {model: *x}",
+        b"target: !!python/object:os.system x",
+        b"seed: .nan",
+        b"seed: 1e400\ntarget: {}",
+        b"target: &a [*a]",
+        b"a: " + b"[" * 10_000,
+        b"target: 1\ntarget: 2",
+    ],
+)
+def test_bad_file_is_a_line_and_exit_2(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_bytes(content)
+    assert _run("check", str(tmp_path / "s.yaml")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{tmp_path}/s.yaml:")
