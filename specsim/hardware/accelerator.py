@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from specsim.config.base import Spec
-from specsim.errors import ConfigError
+from specsim.errors import ConfigError, Fault
 from specsim.hardware.energy import Power
 from specsim.hardware.formats import CacheDtype, Dtype
 from specsim.hardware.model import ModelSpec
@@ -19,6 +19,9 @@ from specsim.units import Bytes, BytesPerSecond
 
 Role: TypeAlias = Literal["target", "draft"]
 """What a model does in a round: a draft pays a launch instead of the host's work of a whole step."""
+
+Effect: TypeAlias = Literal["kv_cache", "prefill", "attention"]
+"""What a profile may leave out: the cache's bytes, all work on prompts, attention's time and FLOPs."""
 
 accelerators = Registry("kind of accelerator profile", group="specsim.accelerators")
 
@@ -60,6 +63,9 @@ class Placement(Spec):
 
 class Accelerator(Spec):
     """Base of all kinds of profile: name, memory, power, price and where the figures come from."""
+
+    computes_energy: ClassVar[bool] = True
+    """The kind turns power into energy."""
 
     kind: str
     """Kind of profile."""
@@ -117,6 +123,14 @@ class Accelerator(Spec):
     def draft_launch_s(self) -> float:
         """Time to launch one draft pass, s; also that of a lookup on the host."""
         return 0.0
+
+    @model_validator(mode="after")
+    def _check_energy(self) -> Self:
+        if self.power is not None and not self.computes_energy:
+            raise ConfigError(
+                [Fault("", None, None, "power", f"kind {self.kind} computes no energy; remove it")]
+            )
+        return self
 
     def source_of(self, path: str) -> Source | None:
         """Return the source of a figure by its dotted path, such as ``memory.capacity_bytes``."""

@@ -16,7 +16,7 @@ from specsim.arrays import Floats, Ints
 CAP_SHARE = 0.98
 """Boards settle just under their limit: measured 0.976–0.988 of it (thc1006)."""
 
-_NUM_ITERATIONS = 7
+_NUM_ITERATIONS = 6
 """Fixed, so that the clock of one step does not depend on which others share its array; 8 leave 1e-8."""
 
 
@@ -66,7 +66,7 @@ class StepTime:
             ratio = np.power(np.minimum(self.memory_s, compute_s) / high, self.smooth_exponent)
             linear = high * np.power(1.0 + ratio, 1.0 / self.smooth_exponent)
             # share = (compute/linear)^p, and d(linear)/d(compute) = (compute/linear)^(p-1).
-            share = np.where(is_compute, 1.0, ratio) / (1.0 + ratio)
+            share = (ratio + is_compute * (1.0 - ratio)) / (1.0 + ratio)
         is_attention = attention_s > self.attention_memory_s
         stretching = share * linear + attention_s * is_attention
         time_s = self.fixed_s + linear + np.maximum(self.attention_memory_s, attention_s)
@@ -177,12 +177,12 @@ def _largest_clock(step: StepTime, power: PowerCurve, compute_j: Floats, memory_
         slope_w = squared_slope * (power.clock_w * clock + compute_j / time_s) + clock_w
         slope_w -= work_w * slope_s / time_s
         is_over = power_w > allowed_w
-        high = np.where(is_over, clock, high)
-        low = np.where(is_over, low, clock)
+        np.copyto(high, clock, where=is_over)
+        np.copyto(low, clock, where=~is_over)
         proposed = clock * np.power(allowed_w / power_w, power_w / (clock * slope_w))
         if iteration == 0:
             clock = np.minimum(np.maximum(proposed, low), high)
         else:
-            is_inside = (proposed >= low) & (proposed <= high)
-            clock = np.where(is_inside, proposed, 0.5 * (low + high))
+            clock = 0.5 * (low + high)
+            np.copyto(clock, proposed, where=(proposed >= low) & (proposed <= high))
     return clock

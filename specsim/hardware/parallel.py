@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from specsim.arrays import Floats
 from specsim.config.base import Spec
 from specsim.errors import ConfigError
+from specsim.hardware.model import ModelSpec
 from specsim.units import BytesPerSecond, Seconds
 
 
@@ -97,3 +98,14 @@ def all_to_all_time(law: AllReduce, message_bytes: Floats) -> Floats:
     """
     share = (law.num_devices - 1) / law.num_devices**2
     return law.latency_s + share / law.bus_bandwidth_bytes_per_s * message_bytes
+
+
+def num_cache_shards(model: ModelSpec, num_devices: int) -> int:
+    """Return into how many parts the KV cache is split; each is held by num_devices / parts devices.
+
+    Key and value heads are split, none below one; a latent cache (multi-head latent attention) has no
+    heads to split and is held whole by each device.
+    """
+    if model.architecture.attention == "latent":
+        return 1
+    return min(num_devices, model.key_value_heads)

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 
 from specsim.hardware.accelerator import Accelerator, accelerators
 from specsim.hardware.roofline_profile import RooflineProfile
+from specsim.hardware.table import TableProfile
 from specsim.hardware.unit import UnitProfile
 
 DEFAULT_KIND = "roofline"
@@ -22,7 +23,7 @@ def _with_kind(given: object) -> object:
     return given
 
 
-BUILT_IN: tuple[type[Accelerator], ...] = (RooflineProfile, UnitProfile)
+BUILT_IN: tuple[type[Accelerator], ...] = (RooflineProfile, TableProfile, UnitProfile)
 """Kinds that specsim brings; others register under the entry point ``specsim.accelerators``."""
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from specsim.errors import DomainError
 from specsim.hardware.clock import Operation, PowerCurve, StepTime, run_under_cap
 from specsim.hardware.formats import ACTIVATION_BYTES
 from specsim.hardware.limit import Limit
-from specsim.hardware.model import ModelSpec
 from specsim.hardware.parallel import AllReduce, all_to_all_time, allreduce_time
 from specsim.hardware.step import StepCosts, StepShape
+from specsim.hardware.work import Work, WorkCounter, as_floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +33,6 @@ class Coefficients:
     launch_s: float
     """c0 + L·τ."""
     sequence_s: float
-    weight_bytes: float
-    """Bytes of one weight."""
-    cache_bytes: float
-    """Bytes of one element of the KV cache."""
     memory_bytes_per_s: float
     """Achieved, reading weights."""
     flops_per_s: float
@@ -51,15 +47,14 @@ class Coefficients:
     """Of all layers."""
     attention_bytes_per_s: float
     attention_flops_per_s: float
+    cache_copies: float
+    """Devices that hold the same part of the KV cache."""
     allreduce: AllReduce | None
     is_expert_parallel: bool
     power: PowerCurve | None
     byte_j: float
     flop_j: float
     limit: Limit
-    neglects_prefill: bool
-    neglects_cache: bool
-    neglects_attention: bool
     valid_positions: tuple[int, int] | None
     valid_context: tuple[int, int] | None
 
@@ -74,19 +69,16 @@ class RooflineCosts:
     ----------
     coefficients
         The constants of the law.
-    model
-        The model.
+    counter
+        Counts the work of the model's steps.
     name
         The profile, for messages.
     """
 
-    def __init__(self, coefficients: Coefficients, model: ModelSpec, *, name: str) -> None:
+    def __init__(self, coefficients: Coefficients, counter: WorkCounter, *, name: str) -> None:
         self._law = coefficients
-        self._model = model
+        self._counter = counter
         self._name = name
-        self._is_mixture = model.num_mixture_layers > 0
-        self._weight_elements = float(model.common_elements)
-        self._is_windowed = bool(np.any(model.attended(np.array([1e12])) != 1e12))
 
     def steps(self, shape: StepShape) -> StepCosts:
         """Cost of R steps.
@@ -96,36 +88,27 @@ class RooflineCosts:
         DomainError
             Where a shape is outside the range in which the profile was checked.
         """
-        law, model = self._law, self._model
+        law = self._law
         self._check(shape)
-        prefill = _floats(shape.num_prefill_positions)
-        positions = _floats(shape.num_positions)
-        pairs = self._attended(_floats(shape.position_context), positions)
-        if law.neglects_prefill:
-            positions = positions - prefill
-        logits = _floats(shape.num_logit_positions)
-        elements = self._elements_read(positions, logits, prefill)
-        attention_flops = (0.0 if law.neglects_attention else model.attention_flops_per_pair) * pairs
-        flops = (
-            model.flops_per_position * positions + model.flops_per_logit_position * logits + attention_flops
-        )
-        cache_bytes = self._cache_bytes(shape, positions)
-        num_bytes = elements * law.weight_bytes + cache_bytes
-        communication_s = self._communication(positions)
-        overhead_s = law.launch_s + law.sequence_s * _floats(shape.num_sequences)
+        work = self._counter.count(shape)
+        cache_bytes = work.cache_bytes * law.cache_copies
+        num_bytes = work.weight_bytes + cache_bytes
+        communication_s = self._communication(work.positions)
+        overhead_s = law.launch_s + law.sequence_s * as_floats(shape.num_sequences)
         devices = law.num_devices
         step = StepTime(
             fixed_s=overhead_s + communication_s,
-            memory_s=elements * (law.weight_bytes / (law.memory_bytes_per_s * devices)),
-            compute_s=self._compute_time(positions, logits, elements),
+            memory_s=work.weight_bytes / (law.memory_bytes_per_s * devices),
+            compute_s=self._compute_time(work),
             attention_memory_s=np.maximum(
                 law.attention_floor_s, cache_bytes / (law.attention_bytes_per_s * devices)
             ),
-            attention_compute_s=attention_flops / (law.attention_flops_per_s * devices),
+            attention_compute_s=work.attention_flops / (law.attention_flops_per_s * devices),
             smooth_exponent=law.smooth_exponent,
         )
-        operation = self._operate(step, flops, num_bytes)
+        operation = self._operate(step, work.flops, num_bytes)
         clock = operation.clock_fraction
+        least_bytes = work.weight_bytes + work.cache_bytes
         costs = StepCosts(
             duration_ps=to_picoseconds(operation.time_s),
             energy_nj=to_nanojoules(operation.energy_j),
@@ -134,56 +117,26 @@ class RooflineCosts:
             attention_s=np.maximum(step.attention_memory_s, step.attention_compute_s / clock),
             communication_s=communication_s,
             overhead_s=overhead_s,
-            flops=flops,
+            flops=work.flops,
             bytes=num_bytes,
             clock_fraction=clock,
-            limit_s=law.limit.time(num_bytes, flops),
-            limit_j=law.limit.energy(num_bytes, flops),
+            limit_s=law.limit.time(least_bytes, work.flops),
+            limit_j=law.limit.energy(least_bytes, work.flops),
         )
-        is_empty = positions <= 0
-        return _without(costs, is_empty) if is_empty.any() else costs
+        is_empty = work.positions <= 0.0
+        return without(costs, is_empty) if is_empty.any() else costs
 
-    def _elements_read(self, positions: Floats, logits: Floats, prefill: Floats) -> Floats:
-        """Weights read: the layers, the output head where logits are asked for, the encoder for prompts."""
-        elements = self._layer_elements(positions) + (logits > 0) * float(self._model.head_elements)
-        if self._model.encoder_elements and not self._law.neglects_prefill:
-            elements = elements + (prefill > 0) * float(self._model.encoder_elements)
-        return elements
-
-    def _layer_elements(self, positions: Floats) -> Floats:
-        if not self._is_mixture:
-            return np.full(positions.shape, self._weight_elements)
-        return self._model.weight_elements_read(positions.astype(np.int64))
-
-    def _compute_time(self, positions: Floats, logits: Floats, elements: Floats) -> Floats:
+    def _compute_time(self, work: Work) -> Floats:
         """Clock-bound time of the linear layers at the nominal clock, s."""
-        law, model = self._law, self._model
-        tiled = model.flops_per_position * _rounded_up(positions, law.tile_positions)
-        if self._is_mixture and law.tile_positions > 1:
-            # Each woken expert computes at least one tile of its own.
-            tiled = np.maximum(tiled, 2.0 * law.tile_positions * self._layer_elements(positions))
-        tiled = tiled + model.flops_per_logit_position * _rounded_up(logits, law.tile_positions)
-        busy_s = tiled / (law.flops_per_s * law.num_devices) + law.unpack_s
+        law = self._law
+        flops = self._counter.linear_flops(work.positions, work.logit_positions, tile=law.tile_positions)
+        busy_s = flops / (law.flops_per_s * law.num_devices) + law.unpack_s
         if law.unpack_weight_s:
-            busy_s = busy_s + elements * (law.unpack_weight_s / law.num_devices)
+            busy_s = busy_s + work.weight_elements * (law.unpack_weight_s / law.num_devices)
         return busy_s
 
-    def _cache_bytes(self, shape: StepShape, positions: Floats) -> Floats:
-        """Bytes of KV cache read and written."""
-        if self._law.neglects_cache:
-            return np.zeros(positions.shape)
-        read = self._attended(_floats(shape.context_tokens), _floats(shape.num_sequences))
-        return (read + positions) * (self._model.kv_elements_per_token * self._law.cache_bytes)
-
-    def _attended(self, tokens: Floats, rows: Floats) -> Floats:
-        """Tokens attended to under sliding windows, each row taken at the mean context of its step."""
-        if not self._is_windowed:
-            return tokens
-        rows = np.maximum(rows, 1.0)
-        return self._model.attended(tokens / rows) * rows
-
     def _communication(self, positions: Floats) -> Floats:
-        law, model = self._law, self._model
+        law, model = self._law, self._counter.model
         if law.allreduce is None:
             return np.zeros(positions.shape)
         message_bytes = positions * (model.hidden_size * ACTIVATION_BYTES)
@@ -226,15 +179,7 @@ class RooflineCosts:
             )
 
 
-def _floats(counts: Ints) -> Floats:
-    return counts.astype(np.float64)
-
-
-def _rounded_up(positions: Floats, tile: int) -> Floats:
-    return positions if tile == 1 else np.ceil(positions / tile) * tile
-
-
-def _without(costs: StepCosts, is_empty: Bools) -> StepCosts:
+def without(costs: StepCosts, is_empty: Bools) -> StepCosts:
     """Return the costs with those of empty steps set to nothing."""
     clock = np.where(is_empty, 1.0, costs.clock_fraction)
     kept = ~is_empty

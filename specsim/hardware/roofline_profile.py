@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from specsim.config.base import Spec
 from specsim.errors import ConfigError, Fault
-from specsim.hardware.accelerator import Accelerator, Memory, Placement, accelerators
-from specsim.hardware.formats import BYTES_PER_VALUE, PLAIN_ARITHMETIC, Dtype, is_low_bit
+from specsim.hardware.accelerator import Accelerator, Effect, Memory, Placement, accelerators
+from specsim.hardware.formats import PLAIN_ARITHMETIC, Dtype, is_low_bit
 from specsim.hardware.limit import Limit
 from specsim.hardware.model import ModelSpec
-from specsim.hardware.parallel import AllReduce, Links
+from specsim.hardware.parallel import AllReduce, Links, num_cache_shards
 from specsim.hardware.roofline import Coefficients, RooflineCosts
 from specsim.hardware.step import CostModel
+from specsim.hardware.work import WorkCounter
 from specsim.units import FlopsPerSecond, Seconds
 
 _RIDGE_TOLERANCE = 0.01
 _BYTES_PER_RIDGE_WEIGHT = 2.0
-
-Effect: TypeAlias = Literal["kv_cache", "prefill", "attention"]
-"""What a profile may leave out: the cache's bytes, all work on prompts, attention's time and FLOPs."""
 
 
 class EfficiencyValue(Spec):
@@ -286,9 +284,11 @@ class RooflineProfile(Accelerator):
         """Return the roofline of one placement."""
         if model is None:
             raise ConfigError(f"profile '{self.name}' needs the shape of the model that it runs")
-        return RooflineCosts(self._coefficients(model, placement), model, name=self.name)
+        counter = WorkCounter(model, placement, neglects=self.neglects)
+        return RooflineCosts(self._coefficients(model, placement), counter, name=self.name)
 
     def _coefficients(self, model: ModelSpec, placement: Placement) -> Coefficients:
+        devices = placement.tensor_parallel_size
         over, bandwidth, power = self.overhead, self.memory.bandwidth_bytes_per_s, self.power
         arithmetic = self.arithmetic(placement)
         peak = self.peak(arithmetic)
@@ -305,11 +305,9 @@ class RooflineProfile(Accelerator):
         is_draft = placement.role == "draft"
         launch_s = self.draft_launch_s if is_draft else over.step_s
         return Coefficients(
-            num_devices=placement.tensor_parallel_size,
+            num_devices=devices,
             launch_s=launch_s + model.num_layers * over.layer_s,
             sequence_s=0.0 if is_draft else over.sequence_s,
-            weight_bytes=BYTES_PER_VALUE[placement.weight_dtype],
-            cache_bytes=BYTES_PER_VALUE[placement.kv_dtype],
             memory_bytes_per_s=bandwidth * memory.value,
             flops_per_s=peak * compute,
             smooth_exponent=weights.smooth_exponent or over.smooth_exponent,
@@ -319,15 +317,13 @@ class RooflineProfile(Accelerator):
             attention_floor_s=model.num_layers * self.attention.floor_s if has_attention else 0.0,
             attention_bytes_per_s=bandwidth * cache.value,
             attention_flops_per_s=self.peak(self.plain_dtype) * self.compute_efficiency(self.plain_dtype),
+            cache_copies=devices / num_cache_shards(model, devices),
             allreduce=self._allreduce(placement),
             is_expert_parallel=placement.is_expert_parallel,
             power=power.curve if power else None,
             byte_j=power.memory_w / bandwidth if power else 0.0,
             flop_j=power.compute_w / peak if power else 0.0,
             limit=self.limit(placement),
-            neglects_prefill="prefill" in self.neglects,
-            neglects_cache="kv_cache" in self.neglects,
-            neglects_attention=not has_attention,
             valid_positions=self.valid.num_positions,
             valid_context=self.valid.context_tokens,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -24,6 +24,8 @@ class UnitProfile(Accelerator):
     >>> profile.has_power
     False
     """
+
+    computes_energy: ClassVar[bool] = False
 
     kind: Literal["unit"] = "unit"
     """Kind of profile."""
