@@ -10,7 +10,7 @@ from specsim.speculation.trace import Trace, TraceHeader
 
 
 def headers(**changes: object) -> TraceHeader:
-    """A header of a small recording."""
+    """Return a header of a small recording."""
     fields = {
         "target": "target-of-tests",
         "draft": "draft-of-tests",
@@ -28,7 +28,7 @@ def headers(**changes: object) -> TraceHeader:
 
 
 def random_trace(seed: int, lengths: list[int], *, ended_by: str = "eos", with_scalars: bool = True) -> Trace:
-    """A trace of random but consistent numbers; without scalars it holds lookup proposals."""
+    """Return a trace of random but consistent numbers; without scalars it holds lookup proposals."""
     rng = np.random.default_rng(seed)
     num_tokens, num_prompts = sum(lengths), len(lengths)
     p = rng.dirichlet(np.full(64, 0.3), num_tokens)
@@ -67,7 +67,7 @@ def random_trace(seed: int, lengths: list[int], *, ended_by: str = "eos", with_s
 
 @st.composite
 def distributions(draw: st.DrawFn, *, size: int, allow_zeros: bool = True) -> Floats:
-    """A probability vector of ``size`` entries, some of them perhaps 0."""
+    """Draw a probability vector of ``size`` entries, some of them perhaps 0."""
     low = 0 if allow_zeros else 1
     weights = draw(st.lists(st.integers(low, 20), min_size=size, max_size=size).filter(any))
     vector: Floats = np.array(weights, dtype=np.float64)

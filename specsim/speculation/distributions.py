@@ -55,6 +55,8 @@ class PathDistributions(Protocol):
     offers: Literal["path"]
     records_tails: bool
     """Signals past a rejection are those of the tail that was really drafted, not of the path."""
+    drafts_in_one_pass: bool
+    """All drafts of a round come from one lookup, which is paid even where it proposes nothing."""
 
     def path(self, request: int) -> Path | None:
         """Return the path of a request (prompts in order, repeating), or None where paths are endless."""

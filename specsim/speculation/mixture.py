@@ -31,6 +31,7 @@ class MixedPaths:
         self._request_class = request_class
         self._index = index_in_class
         self.records_tails = all(distributions.records_tails for distributions in classes)
+        self.drafts_in_one_pass = all(distributions.drafts_in_one_pass for distributions in classes)
 
     def path(self, request: int) -> Path | None:
         """Path of a request, from its class."""

@@ -46,6 +46,7 @@ Probabilities: TypeAlias = NDArray[np.float32]
 Halves: TypeAlias = NDArray[np.float16]
 Names: TypeAlias = NDArray[np.str_]
 DraftSampleMethod: TypeAlias = Literal["greedy", "probabilistic"]
+"""How a draft draws: its most probable token, or a sample."""
 
 
 class TraceHeader(Spec):

@@ -1,0 +1,163 @@
+"""Replay of a recorded trace: p and q along the path that the target has sampled.
+
+Given the path x, the draft at position i of a round started at s is kept iff it equals x_i, with
+probability a(s, i) = min(1, q_{s,i}(x_i) / p_i(x_i)), independently over positions: token verification
+draws it from q, and keeps it with probability min(1, p/q). A greedy target has p(x) = 1, so a = q(x);
+a deterministic draft has a = 1 if it equals x_i, else 0.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Literal, cast
+
+import numpy as np
+
+from specsim.arrays import Bools, Floats, Ints
+from specsim.config.base import Spec
+from specsim.errors import ConfigError
+from specsim.speculation.distributions import Ending, Path, Signals
+from specsim.speculation.kinds import DISTRIBUTIONS, BuildContext
+from specsim.speculation.sampling import keep_probabilities
+from specsim.speculation.trace import DraftSampleMethod, Trace
+
+
+@DISTRIBUTIONS.register
+class TraceSpec(Spec):
+    """Exact replay of a recorded trace."""
+
+    kind: Literal["trace"] = "trace"
+    """A recorded trace."""
+    path: str
+    """File of the trace: beside the scenario, or from the working folder."""
+
+    def find(self, folder: pathlib.Path) -> pathlib.Path:
+        """Return the trace's file: in ``folder``, else as seen from the working folder."""
+        given = pathlib.Path(self.path)
+        candidates = [folder / given, given]
+        found = next((candidate for candidate in candidates if candidate.exists()), None)
+        if found is None:
+            raise ConfigError(f"distributions.path: no trace '{self.path}' (searched: {folder} and .)")
+        return found
+
+    def build(self, context: BuildContext) -> RecordedPaths:
+        """Load the trace; faults of its file are a ConfigError."""
+        trace = Trace.load(self.find(context.folder))
+        return RecordedPaths(
+            trace,
+            draft_sample_method=context.draft_sample_method,
+            num_speculative_tokens=context.num_speculative_tokens,
+        )
+
+
+class RecordedPaths:
+    """The continuations of a trace; request r takes prompt r, repeating.
+
+    Parameters
+    ----------
+    trace
+        The recording. Proposals or heads, where recorded, go before scalars.
+    draft_sample_method
+        How the draft draws; a lookup proposes the same either way.
+    num_speculative_tokens
+        The most that a round drafts; more than a recorded depth is refused.
+    """
+
+    offers: Literal["path"] = "path"
+    records_tails = False
+
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        draft_sample_method: DraftSampleMethod = "probabilistic",
+        num_speculative_tokens: int = 0,
+    ) -> None:
+        self.trace = trace
+        self.drafts_in_one_pass = trace.proposal_token is not None
+        self._offsets = trace.offsets
+        self._last = trace.num_tokens - 1
+        tables = (trace.proposal_token, trace.q_from_start)
+        self._depth = next((table.shape[1] for table in tables if table is not None), None)
+        if self._depth is not None and num_speculative_tokens > self._depth:
+            raise ConfigError(
+                f"num_speculative_tokens: {num_speculative_tokens} is more than the depth of"
+                f" {self._depth} that the trace of '{trace.header.draft}' holds"
+            )
+        if trace.q_from_start is not None and draft_sample_method == "greedy":
+            raise ConfigError(
+                f"draft_sample_method: greedy needs the argmax of each head, which the trace of"
+                f" '{trace.header.draft}' does not hold; use probabilistic"
+            )
+        self._along_path = self._of_scalars(draft_sample_method)
+
+    @property
+    def num_prompts(self) -> int:
+        """Prompts in the trace: the units of resampling."""
+        return self.trace.num_prompts
+
+    def path(self, request: int) -> Path | None:
+        """Return the continuation of a request's prompt."""
+        prompt = request % self.trace.num_prompts
+        first, end = self._offsets[prompt : prompt + 2].tolist()
+        return Path(
+            prompt=prompt,
+            domain=str(self.trace.domain[prompt]),
+            num_prompt_tokens=int(self.trace.num_prompt_tokens[prompt]),
+            num_tokens=end - first,
+            ended_by=cast("Ending", str(self.trace.ended_by[prompt])),
+        )
+
+    def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
+        """Probability that the draft at each depth is kept, [B, depth]; 0 past the path's end."""
+        start, at, is_inside = self._places(request, position, depth)
+        trace = self.trace
+        if trace.proposal_token is not None:
+            proposal = trace.proposal_token[start, :depth]
+            is_kept = (proposal == trace.token[at]) & is_inside
+            return np.where(proposal >= 0, is_kept.astype(np.float64), np.nan)
+        if trace.q_from_start is not None:
+            kept = keep_probabilities(
+                trace.p_token[at].astype(np.float64), trace.q_from_start[start, :depth].astype(np.float64)
+            )
+        else:
+            kept = self._along_path[at]
+        acceptance: Floats = np.where(is_inside, kept, 0.0)
+        return acceptance
+
+    def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
+        """Signals at each depth along the path, [B, depth]; NaN past its end or where none are recorded."""
+        start, at, is_inside = self._places(request, position, depth)
+        trace = self.trace
+        unknown = np.full(at.shape, np.nan)
+        top, entropy = unknown, unknown
+        if trace.top_probability_from_start is not None and trace.entropy_from_start_nats is not None:
+            top = trace.top_probability_from_start[start, :depth].astype(np.float64)
+            entropy = trace.entropy_from_start_nats[start, :depth].astype(np.float64)
+        elif (
+            trace.proposal_token is None
+            and trace.draft_top_probability is not None
+            and trace.draft_entropy_nats is not None
+        ):
+            top = trace.draft_top_probability[at].astype(np.float64)
+            entropy = trace.draft_entropy_nats[at].astype(np.float64)
+        return Signals(
+            top_probability=np.where(is_inside, top, np.nan),
+            entropy_nats=np.where(is_inside, entropy, np.nan),
+        )
+
+    def _of_scalars(self, draft_sample_method: DraftSampleMethod) -> Floats:
+        trace = self.trace
+        if trace.q_token is None or trace.draft_argmax is None:
+            return np.empty(0)
+        if draft_sample_method == "greedy":
+            return (trace.draft_argmax == trace.token).astype(np.float64)
+        return keep_probabilities(trace.p_token.astype(np.float64), trace.q_token.astype(np.float64))
+
+    def _places(self, request: Ints, position: Ints, depth: int) -> tuple[Ints, Ints, Bools]:
+        """Row of each start, [B]; row of each draft and whether it is on the path, [B, depth]."""
+        prompt = request % self.trace.num_prompts
+        start = self._offsets[prompt] + position
+        at = start[:, np.newaxis] + np.arange(depth)
+        is_inside = at < self._offsets[prompt + 1][:, np.newaxis]
+        return start, np.minimum(at, self._last), is_inside
