@@ -21,7 +21,9 @@ from specsim.speculation.plain_rounds import PlainRounds
 from specsim.speculation.rates import RatesDistributions, RatesSpec
 from specsim.speculation.recorded import RecordedPaths, TraceSpec
 from specsim.speculation.rounds import Rounds, RoundSource, Sequences
+from specsim.speculation.sampled_rounds import SampledRounds
 from specsim.speculation.sampling import acceptance_rate, correction_distribution
+from specsim.speculation.sources import build_rounds
 from specsim.speculation.trace import Trace, TraceHeader
 from specsim.speculation.verify.rule import Verifier
 from specsim.speculation.verify.token import TokenSpec, TokenVerifier
@@ -56,6 +58,7 @@ __all__ = [
     "RecordedPaths",
     "RoundSource",
     "Rounds",
+    "SampledRounds",
     "Sequences",
     "Signals",
     "TokenSpec",
@@ -65,6 +68,7 @@ __all__ = [
     "TraceSpec",
     "Verifier",
     "acceptance_rate",
+    "build_rounds",
     "correction_distribution",
     "temperature",
     "top_k",

@@ -151,7 +151,8 @@ class RecordedPaths:
         if trace.q_token is None or trace.draft_argmax is None:
             return np.empty(0)
         if draft_sample_method == "greedy":
-            return (trace.draft_argmax == trace.token).astype(np.float64)
+            is_kept: Floats = (trace.draft_argmax == trace.token).astype(np.float64)
+            return is_kept
         return keep_probabilities(trace.p_token.astype(np.float64), trace.q_token.astype(np.float64))
 
     def _places(self, request: Ints, position: Ints, depth: int) -> tuple[Ints, Ints, Bools]:

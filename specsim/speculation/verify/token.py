@@ -33,7 +33,8 @@ class TokenVerifier:
     """
 
     is_lossless = True
-    needs: Literal["conditional"] = "conditional"
+    needs: Literal["path"] = "path"
+    """Replay along a path is this rule; see ``recorded.py``."""
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
         """Probability that each node is kept given that its parent was, [B, N]; 0 at padding."""

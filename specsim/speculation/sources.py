@@ -1,0 +1,80 @@
+"""Which source of rounds serves which distributions."""
+
+from __future__ import annotations
+
+from specsim.arrays import Ints
+from specsim.errors import ConfigError
+from specsim.speculation.chain import ChainDraft
+from specsim.speculation.distributions import Distributions
+from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.path_rounds import PathRounds
+from specsim.speculation.sampled_rounds import SampledRounds
+from specsim.speculation.verify.rule import Verifier
+from specsim.streams import RandomStreams
+
+
+def build_rounds(
+    distributions: Distributions,
+    policy: LookaheadPolicy,
+    verifier: Verifier,
+    *,
+    streams: RandomStreams,
+    num_output_tokens: Ints,
+    num_speculative_tokens: int,
+    shorten_last_draft: bool = False,
+) -> PathRounds | SampledRounds:
+    """Return the source of rounds for what the distributions offer.
+
+    Parameters
+    ----------
+    distributions, policy, verifier
+        Where p and q come from, how much to draft, and which drafts are kept.
+    streams
+        Randomness of the run.
+    num_output_tokens
+        Tokens at which each request ends at the latest, the first included, [num_requests].
+    num_speculative_tokens
+        The most that a round drafts, K; 0 is plain decoding.
+    shorten_last_draft
+        Draft no more than may still be emitted.
+
+    Raises
+    ------
+    ConfigError
+        Where the verifier needs more than the distributions offer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from specsim.speculation import Fixed, RatesDistributions, Sequences, TokenVerifier
+    >>> rounds = build_rounds(
+    ...     RatesDistributions([1.0, 1.0]), Fixed(), TokenVerifier(), streams=RandomStreams(0),
+    ...     num_output_tokens=np.array([8]), num_speculative_tokens=2,
+    ... )
+    >>> start = Sequences(request=np.array([0]), position=np.array([1]), remaining=np.array([7]))
+    >>> rounds.peek(start, horizon=9).num_emitted.ravel().tolist()
+    [3, 3, 1]
+    """
+    if distributions.offers == "path":
+        if verifier.needs == "conditional":
+            raise ConfigError(
+                "verifier: needs p and q along drafted paths; rates and scalar traces know only the path"
+            )
+        return PathRounds(
+            distributions,
+            policy,
+            streams=streams,
+            num_output_tokens=num_output_tokens,
+            num_speculative_tokens=num_speculative_tokens,
+            shorten_last_draft=shorten_last_draft,
+        )
+    return SampledRounds(
+        distributions,
+        ChainDraft(distributions, num_tokens=num_speculative_tokens),
+        verifier,
+        policy,
+        streams=streams,
+        num_output_tokens=num_output_tokens,
+        num_speculative_tokens=num_speculative_tokens,
+        shorten_last_draft=shorten_last_draft,
+    )

@@ -1,0 +1,53 @@
+"""Keyed uniforms for many requests at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specsim.arrays import Floats, Ints
+from specsim.streams import Luck
+
+_POSITIONS_PER_SLOT = 128
+_MAX_SLOTS = 1024
+
+
+class UniformTable:
+    """Uniforms of (request, output position) pairs, one for each of some nodes.
+
+    The same numbers as :class:`specsim.streams.Luck` gives one request at a time: a table of what was
+    asked for lately, so that a round of the whole batch is one gather.
+
+    Parameters
+    ----------
+    luck
+        Where the uniforms come from.
+    num_nodes
+        Uniforms at each position, keyed by node 0, 1, …
+    """
+
+    def __init__(self, luck: Luck, *, num_nodes: int = 1) -> None:
+        self._luck = luck
+        self._slots: dict[tuple[int, int], int] = {}
+        self._table: Floats = np.empty((16, _POSITIONS_PER_SLOT, num_nodes))
+
+    def at(self, request: Ints, position: Ints) -> Floats:
+        """Uniforms of each pair, [pairs, nodes]."""
+        if len(self._slots) > _MAX_SLOTS:
+            self._slots.clear()
+        block, offset = np.divmod(position, _POSITIONS_PER_SLOT)
+        slots = [self._slot(key) for key in zip(request.tolist(), block.tolist(), strict=True)]
+        uniforms: Floats = self._table[np.array(slots, dtype=np.intp), offset]
+        return uniforms
+
+    def _slot(self, key: tuple[int, int]) -> int:
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = len(self._slots)
+            if slot == len(self._table):
+                self._table = np.concatenate([self._table, np.empty_like(self._table)])
+            request, block = key
+            for node in range(self._table.shape[2]):
+                self._table[slot, :, node] = self._luck.along(
+                    request, block * _POSITIONS_PER_SLOT, _POSITIONS_PER_SLOT, node=node
+                )
+        return slot
