@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Literal
+from typing import Literal, TypeAlias
+
+ProfileKind: TypeAlias = Literal["datasheet", "fitted", "unit"]
+"""From a vendor's figures, from measured runs, or none: costs that only count target steps."""
 
 _RECORDED_DISTRIBUTIONS = ("numpy", "scipy", "simpy")
 
@@ -16,8 +19,8 @@ class Provenance:
     specsim_version: str
     profile: str
     """Name of the accelerator profile of the target."""
-    profile_kind: Literal["datasheet", "fitted"]
-    """``fitted``: parameters come from measured runs; ``datasheet``: from a vendor's figures."""
+    profile_kind: ProfileKind
+    """What the costs rest on."""
     profile_sha256: str
     """Hash of the profile as used, overrides included."""
     held_out_error: float | None = None

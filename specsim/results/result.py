@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -82,7 +83,7 @@ class SimulationResult:
     @property
     def step_table(self) -> Table:
         """The steps, without the joules where they are withheld."""
-        return self.tables.steps.without(*_JOULES) if self.is_energy_withheld else self.tables.steps
+        return self.tables.steps.filled(math.nan, *_JOULES) if self.is_energy_withheld else self.tables.steps
 
     @property
     def is_energy_withheld(self) -> bool:
@@ -100,7 +101,7 @@ class SimulationResult:
             self.tables.requests.where("arm", name),
             self.step_table.where("arm", name),
             self.tables.rounds.where("arm", name),
-            float("nan") if self.is_energy_withheld else self.idle_power_w[name],
+            math.nan if self.is_energy_withheld else self.idle_power_w[name],
         )
 
     def summary(self) -> Summary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -41,6 +41,21 @@ class Labels:
     def constant(cls, name: str, num_rows: int) -> Labels:
         """Return the same word in every row."""
         return cls(np.zeros(num_rows, np.uint8), (name,))
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Labels]) -> Labels:
+        """Rows of several columns of words, one below the other.
+
+        Examples
+        --------
+        >>> Labels.stacked([Labels.constant("a", 1), Labels.constant("b", 2)]).codes.tolist()
+        [0, 1, 1]
+        """
+        names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+        codes = [
+            np.array([names.index(name) for name in part.names], np.uint32)[part.codes] for part in parts
+        ]
+        return cls(np.concatenate(codes).astype(np.min_scalar_type(max(len(names) - 1, 0))), names)
 
     def rows(self, name: str) -> Ints:
         """Rows that hold this word, ascending."""
@@ -118,10 +133,10 @@ class Table:
             return self._take(slice(int(rows[0]), int(rows[-1]) + 1))
         return self._take(rows)
 
-    def without(self, *names: str) -> Table:
-        """Return the same table with these columns of numbers unknown (NaN), at no memory."""
-        unknown = np.broadcast_to(np.float64(np.nan), (len(self),))
-        return Table(self.columns, {**self._data, **dict.fromkeys(names, unknown)})
+    def filled(self, value: float, *names: str) -> Table:
+        """Return the same table with one value in every row of these columns of numbers, at no memory."""
+        column = np.broadcast_to(np.float64(value), (len(self),))
+        return Table(self.columns, {**self._data, **dict.fromkeys(names, column)})
 
     def frame(self) -> pd.DataFrame:
         """Return the table as a DataFrame; words are categorical columns."""

@@ -43,6 +43,11 @@ def verdict(
 
 def how_to_read(provenance: Provenance) -> str:
     """Say how wide to read the result, given what its profile rests on."""
+    if provenance.profile_kind == "unit":
+        return (
+            "The intervals cover the choice of prompts only. Costs count target steps (closed form): the "
+            "result holds where a target step takes the same time whatever it verifies."
+        )
     if provenance.profile_kind == "datasheet":
         return (
             "The intervals cover the choice of prompts only. The profile is a datasheet's, not calibrated: "
@@ -111,7 +116,7 @@ def known_limitations(
         ),
         (
             num_censored > 0,
-            f"{num_censored} rounds in which a recording ends are not counted in the acceptance.",
+            f"Rounds in which a recording ends, not counted in the acceptance: {num_censored}.",
         ),
     )
     return [sentence for holds, sentence in found if holds] + list(provenance.notes)
@@ -141,19 +146,21 @@ def _confidence(estimate: Estimate) -> str:
     prompts = f"{estimate['num_prompts']} prompt{'s' if estimate['num_prompts'] > 1 else ''}"
     if estimate["ci_low"] is None or estimate["ci_high"] is None:
         return f"{prompts}, no interval"
-    return f"95% CI {estimate['ci_low']:.2f}–{estimate['ci_high']:.2f}, {prompts}"  # noqa: RUF001
+    return f"95% CI {estimate['ci_low']:.2f}–{estimate['ci_high']:.2f}, {prompts}"
 
 
 def _energy(energy: Estimate, *, is_estimated: bool) -> str:
     if energy["mean"] is None:
         return ""
     change = 100.0 * (1.0 / energy["mean"] - 1.0)
-    sign = "−" if change < 0 else "+"  # noqa: RUF001
+    sign = "−" if change < 0 else "+"
     return f"Energy {sign}{abs(change):.0f} %/token{' (estimated watts)' if is_estimated else ''}."
 
 
 def _caveats(provenance: Provenance, is_energy_shown: bool) -> str:
-    if provenance.profile_kind == "datasheet":
+    if provenance.profile_kind == "unit":
+        profile = "Costs in target steps, no device."
+    elif provenance.profile_kind == "datasheet":
         profile = "Profile: datasheet, not calibrated."
     elif provenance.held_out_error is None:
         profile = "Profile: fitted."
