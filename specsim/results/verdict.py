@@ -56,11 +56,6 @@ def how_to_read(provenance: Provenance) -> str:
             "A40 and H100) and launch overhead is left to a prior. What both arms share cancels in a "
             "speed-up; the cost of extra positions and of draft steps does not."
         )
-    if provenance.profile_kind == "unit":
-        return (
-            "The intervals cover the choice of prompts only. Costs are given in target steps, not those of a "
-            "device: what positions, batch and context add is not in them, so read the speed-ups as bounds."
-        )
     error = provenance.held_out_error
     spread = (
         "its error on measurements that it was not fitted to is not known"
@@ -167,8 +162,6 @@ def _caveats(provenance: Provenance, is_energy_shown: bool) -> str:
         profile = "Costs in target steps, no device."
     elif provenance.profile_kind == "datasheet":
         profile = "Profile: datasheet, not calibrated."
-    elif provenance.profile_kind == "unit":
-        profile = "Profile: unit costs, no device."
     elif provenance.held_out_error is None:
         profile = "Profile: fitted."
     else:

@@ -114,8 +114,8 @@ def test_a_datasheet_profile_states_its_spread_and_why() -> None:
 
 def test_unit_costs_are_named_as_no_device() -> None:
     summary = MANY.with_provenance(profile_kind="unit").result().summary()
-    assert summary["verdict"]["text"].endswith("Profile: unit costs, no device.")
-    assert "not those of a device" in summary["how_to_read"]
+    assert summary["verdict"]["text"].endswith("Costs in target steps, no device.")
+    assert "Costs count target steps" in summary["how_to_read"]
 
 
 def test_joules_from_guessed_watts_are_withheld_everywhere() -> None:
