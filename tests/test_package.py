@@ -56,6 +56,14 @@ def test_help_loads_no_library_but_typer() -> None:
     assert not loaded & (_HEAVY - {"pydantic"})
 
 
+def test_run_loads_no_slow_statistics() -> None:
+    loaded = _loaded(
+        "from specsim.cli.app import main\ntry: main(['run', 'two_token_example'])\nexcept SystemExit: pass"
+    )
+    assert "simpy" in loaded
+    assert not {name for name in loaded if name.startswith(("scipy.stats", "matplotlib", "torch"))}
+
+
 def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

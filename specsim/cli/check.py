@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from specsim.config import Document
     from specsim.errors import Fault
+    from specsim.scenario import Scenario
 
 _MARKS = {
     "scenario": ("speculative_config", "workload", "distributions", "lookahead", "target"),
@@ -27,16 +28,21 @@ def check(
 ) -> None:
     """Check files without simulating: keys, units, bounds, what they name, and whether it fits the memory."""
     from specsim.config.validate import sort_faults
-    from specsim.errors import ConfigError
+    from specsim.errors import CapacityError, ConfigError
 
     faults: list[Fault] = []
+    misfits: list[CapacityError] = []
     for file in files:
         try:
             typer.echo(f"{file}: OK, {_checked(file)}")
         except ConfigError as error:
             faults += error.faults
+        except CapacityError as error:
+            misfits.append(CapacityError(f"{file}: {error}", lacking_bytes=error.lacking_bytes))
     if faults:
         raise ConfigError(sort_faults(dict.fromkeys(faults)))
+    for misfit in misfits:
+        raise misfit
 
 
 def _checked(file: Path) -> str:
@@ -50,10 +56,27 @@ def _checked(file: Path) -> str:
     path = str(file) if file.is_absolute() else f".{os.sep}{file}"
     kind = _kind(document)
     if kind == "scenario":
-        return f"{kind} '{scenario_of(document).name}'"
+        scenario = scenario_of(document)
+        _refuse_misfit(scenario)
+        return f"{kind} '{scenario.name}'"
     if kind == "model":
         return f"{kind} '{load_model(path).name}'"
     return f"{kind} '{load_profile(path).name}'"
+
+
+def _refuse_misfit(scenario: Scenario) -> None:
+    from specsim.engine.deploy import check_memory, deploy_draft, deploy_target
+    from specsim.engine.population import populate
+    from specsim.streams import RandomStreams
+
+    population = populate(scenario, RandomStreams(scenario.seed))
+    check_memory(
+        scenario,
+        deploy_target(scenario),
+        deploy_draft(scenario),
+        num_sequences=min(scenario.max_num_sequences, len(population.requests)),
+        context_tokens=int((population.num_prompt_tokens + population.num_output_tokens).max()),
+    )
 
 
 def _kind(document: Document) -> str:

@@ -64,7 +64,7 @@ def _allow_names(schema: dict[str, Any], paths: Iterable[str]) -> dict[str, Any]
         for step in way:
             node = _resolved(schema, node["properties"][step])
         described = node["properties"][last]
-        if not any(option.get("type") == "string" for option in described.get("anyOf", [])):
+        if {"type": "string"} not in described.get("anyOf", []):
             # A description stays outside, where editors look for it.
             text = {"description": described.pop("description")} if "description" in described else {}
             node["properties"][last] = text | {"anyOf": [{"type": "string"}, described]}

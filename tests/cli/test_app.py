@@ -185,7 +185,7 @@ def test_check_prints_the_faults_of_all_files_and_exits_2(
     assert _run("check", *map(str, files)) == 2
     captured = capsys.readouterr()
     assert captured.out == f"{good}: OK, accelerator profile 'h100-sxm'\n"
-    assert f"{tmp_path}/bad.yaml:3:34: memory.bandwidth_bytes_per_s: -3 is not allowed" in captured.err
+    assert f"{tmp_path}/bad.yaml:3:33: memory.bandwidth_bytes_per_s: -3 is not allowed" in captured.err
     assert f"{tmp_path}/worse.yaml:1:17: target.model: no model 'no-such-model'" in captured.err
     assert f"{tmp_path}/other.yaml:1:1: is none of these, by its keys" in captured.err
     assert f"{tmp_path}/missing.yaml: no such file" in captured.err
@@ -213,3 +213,45 @@ def test_bad_file_is_a_line_and_exit_2(
     assert _run("check", str(tmp_path / "s.yaml")) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{tmp_path}/s.yaml:")
+
+
+_TOO_LARGE = """
+name: too-large
+target: {model: llama-3.1-70b}
+hardware: {target: rtx-4090}
+workload: {num_prompts: 1, max_concurrency: 1, prompt_tokens: 16, output_tokens: 16}
+"""
+
+
+def test_check_of_what_does_not_fit_the_memory_exits_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_text(_TOO_LARGE)
+    assert _run("check", str(tmp_path / "s.yaml")) == 3
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert f"{tmp_path}/s.yaml: " in line
+    assert "GB" in line
+
+
+@pytest.mark.parametrize(
+    ("setting", "place"),
+    [
+        ("hardware.target.memory.bandwidth_bytes_per_s=-1", "--set hardware.target.memory"),
+        (
+            "hardware.target=h100-smx",
+            "--set hardware.target: hardware.target: no accelerator profile 'h100-smx'",
+        ),
+        ("workload.num_prompt=3", "unknown key (did you mean 'num_prompts'?)"),
+        ("seed", "is not of the form path.to.key=value"),
+    ],
+)
+def test_bad_setting_of_a_run_is_one_line(
+    setting: str, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("run", "llama70b_h100", "--set", setting) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert place in line
