@@ -17,8 +17,10 @@ import typer
 from specsim import __version__
 from specsim.cli.check import check
 from specsim.cli.list_ import list_
+from specsim.cli.record import record
 from specsim.cli.run import run
 from specsim.cli.schema import schema
+from specsim.cli.trace import trace
 from specsim.errors import ConfigError, SpecsimError
 
 EXIT_INPUT = 2
@@ -39,6 +41,8 @@ app.command("run")(run)
 app.command("check")(check)
 app.command("list")(list_)
 app.command("schema")(schema)
+app.command("record")(record)
+app.add_typer(trace)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -1,0 +1,192 @@
+"""``specsim record``: language models in, a trace of real token distributions out."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from specsim.recording import LanguageModel, PromptLookup, RecordedDraft, RecordingSettings
+    from specsim.recording.warp import Warp
+    from specsim.speculation.trace import DraftSampleMethod
+
+_LIBRARIES = ("torch", "transformers", "safetensors", "gguf", "accelerate")
+_EXIT = "exit:"
+
+
+class Device(StrEnum):
+    """Where the models run."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Dtype(StrEnum):
+    """Precision of the arithmetic."""
+
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
+class SampleMethod(StrEnum):
+    """How a model drafts."""
+
+    greedy = "greedy"
+    probabilistic = "probabilistic"
+
+
+def record(
+    target: Annotated[Path, typer.Argument(help="Target: a Hugging Face directory or a .gguf file.")],
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", help="Trace to write; with several drafts it holds {draft}."),
+    ],
+    draft: Annotated[
+        list[str],
+        typer.Option(help="lookup, exit:LAYERS, or a model that shares the tokenizer; may be repeated."),
+    ],
+    prompts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Prompt set: a shipped name or a YAML file; may be repeated. All shipped ones if absent."
+        ),
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="Temperature of target and draft; 0 is greedy.")] = 1.0,
+    draft_temperature: Annotated[
+        float | None, typer.Option(help="Temperature of the draft, if another.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(help="Tokens that the target keeps.")] = None,
+    top_p: Annotated[float, typer.Option(help="Mass that the target keeps.")] = 1.0,
+    draft_sample_method: Annotated[
+        SampleMethod, typer.Option(help="How a model drafts.")
+    ] = SampleMethod.probabilistic,
+    prompt_lookup_max: Annotated[int, typer.Option(help="Longest n-gram of the lookup.")] = 3,
+    prompt_lookup_min: Annotated[int, typer.Option(help="Shortest n-gram of the lookup.")] = 1,
+    num_speculative_tokens: Annotated[int, typer.Option(help="Most tokens that the lookup proposes.")] = 8,
+    max_tokens: Annotated[int, typer.Option(help="Most tokens of a continuation.")] = 160,
+    batch_size: Annotated[int, typer.Option(help="Prompts sampled together.")] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
+    device: Annotated[Device, typer.Option(help="Where the models run.")] = Device.auto,
+    dtype: Annotated[Dtype, typer.Option(help="Precision of the arithmetic.")] = Dtype.float32,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the arithmetic.")] = None,
+) -> None:
+    """Record what a target says to prompts, and what drafts would have said, as traces to simulate with.
+
+    A recording that was killed goes on where it stopped: finished batches are kept beside the output
+    until all are there.
+    """
+    _refuse_missing_libraries()
+    _check_output(output, num_drafts=len(draft))
+    # The slow imports come only now, when they are known to be there.
+    import torch
+
+    from specsim.recording import PromptLookup, load_language_model, load_prompt_set
+    from specsim.recording import record as record_traces
+    from specsim.recording.prompt_sets import shipped_prompt_sets
+    from specsim.recording.warp import Warp
+
+    settings = _settings(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        max_tokens=max_tokens,
+        batch_size=batch_size,
+        seed=seed,
+    )
+    prompt_sets = [load_prompt_set(name) for name in prompts or shipped_prompt_sets()]
+    lookup = PromptLookup(prompt_lookup_max, prompt_lookup_min, num_speculative_tokens)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    model = load_language_model(target, device=device.value, dtype=dtype.value)
+    warp = Warp(temperature if draft_temperature is None else draft_temperature)
+    drafts = [_draft(word, model, warp, draft_sample_method.value, lookup) for word in draft]
+    total = max_tokens * sum(len(prompt_set.prompts) for prompt_set in prompt_sets)
+    parts = Path(f"{output}.parts")
+    with _progress(total) as on_tokens:
+        traces = record_traces(model, drafts, prompt_sets, settings, parts=parts, on_tokens=on_tokens)
+    for one, trace in zip(drafts, traces, strict=True):
+        path = Path(output.replace("{draft}", one.slug))
+        trace.save(path)
+        typer.echo(f"{path}: {trace.num_prompts} prompts, {trace.num_tokens} tokens, {trace.header.draft}")
+    shutil.rmtree(parts)
+
+
+def _refuse_missing_libraries() -> None:
+    from specsim.errors import ConfigError
+
+    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"recording needs {', '.join(missing)}, not installed: pip install 'specsim-llm[models]'"
+        )
+
+
+def _check_output(output: str, *, num_drafts: int) -> None:
+    """Refuse a place that could not be written, before hours of recording."""
+    from specsim.errors import ConfigError
+
+    if num_drafts > 1 and "{draft}" not in output:
+        raise ConfigError(f"--output '{output}': {num_drafts} drafts need {{draft}} in the name")
+    folder = Path(output).parent
+    if not folder.is_dir():
+        raise ConfigError(f"--output '{output}': no such folder: {folder}")
+
+
+def _settings(**flags: float | None) -> RecordingSettings:
+    from specsim.config import parse, validate
+    from specsim.recording import RecordingSettings
+
+    return validate(RecordingSettings, parse(json.dumps(flags), file="command line"))
+
+
+def _draft(
+    word: str, target: LanguageModel, warp: Warp, method: DraftSampleMethod, lookup: PromptLookup
+) -> RecordedDraft:
+    """Return the draft that a word of the command line names."""
+    from specsim.errors import ConfigError
+    from specsim.recording import early_exit, load_language_model, model_draft
+
+    if word == "lookup":
+        return lookup
+    if word.startswith(_EXIT):
+        layers = word.removeprefix(_EXIT)
+        if not layers.isdecimal():
+            raise ConfigError(f"--draft '{word}': exit:LAYERS needs a whole number, such as exit:24")
+        return early_exit(target, int(layers), warp, draft_sample_method=method)
+    if not Path(word).exists():
+        raise ConfigError(f"--draft '{word}': neither lookup, exit:LAYERS nor a model on disk")
+    loaded = load_language_model(word, device=target.device.type, dtype=target.dtype)
+    return model_draft(target, loaded, warp, draft_sample_method=method)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Tokens done, on stderr, where somebody watches."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from specsim.cli.progress import ProgressLine
+
+    line = ProgressLine("tokens at most")
+    done = 0
+
+    def advance(num_tokens: int) -> None:
+        nonlocal done
+        done += num_tokens
+        line.update(done, total)
+
+    try:
+        yield advance
+    finally:
+        line.close()

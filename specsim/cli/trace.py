@@ -1,0 +1,128 @@
+"""``specsim trace``: look into recorded traces, check them, put them together and take them apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from specsim.errors import Fault
+    from specsim.recording import DomainAcceptance
+    from specsim.recording.summary import Estimate
+    from specsim.speculation.trace import Trace
+
+trace = typer.Typer(
+    name="trace",
+    help="Look into recorded traces: info, check, merge, slice.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+TraceFile = Annotated[Path, typer.Argument(help="A recorded trace (.npz).")]
+Output = Annotated[Path, typer.Option("-o", "--output", help="Trace to write.")]
+
+
+@trace.command("info")
+def info(
+    file: TraceFile,
+    num_speculative_tokens: Annotated[
+        int, typer.Option("-k", "--num-speculative-tokens", help="The most that a round drafts.")
+    ] = 4,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show where a trace comes from and the acceptance of each domain, with 95 % intervals over prompts."""
+    from specsim.recording import acceptance_by_domain
+    from specsim.speculation.trace import Trace
+
+    loaded = Trace.load(file)
+    rows = acceptance_by_domain(loaded, num_speculative_tokens=num_speculative_tokens)
+    if as_json:
+        typer.echo(json.dumps(_as_json(loaded, rows), indent=2, allow_nan=False))
+        return
+    for name, value in loaded.header.model_dump(by_alias=True).items():
+        typer.echo(f"{name}: {json.dumps(value) if isinstance(value, dict) else value}")
+    typer.echo(
+        f"\n{'domain':<16}{'prompts':>8}{'tokens':>8}{'cut':>5}{'proposes':>10}"
+        f"  {'acceptance rate':<22}tokens a round at K={num_speculative_tokens}"
+    )
+    for row in rows:
+        typer.echo(
+            f"{row.domain:<16}{row.num_prompts:>8}{row.num_tokens:>8}{row.num_censored:>5}"
+            f"{row.proposal_rate:>10.2f}  {_shown(row.acceptance_rate):<22}{_shown(row.tokens_per_round)}"
+        )
+
+
+@trace.command("check")
+def check(files: Annotated[list[Path], typer.Argument(help="Recorded traces (.npz).")]) -> None:
+    """Check that traces are whole and keep their invariants; all faults of all files at once."""
+    from specsim.errors import ConfigError
+    from specsim.speculation.trace import Trace
+
+    faults: list[Fault] = []
+    for file in files:
+        try:
+            loaded = Trace.load(file)
+            typer.echo(f"{file}: OK, {loaded.num_prompts} prompts, {loaded.num_tokens} tokens")
+        except ConfigError as error:
+            faults += error.faults
+    if faults:
+        raise ConfigError(faults)
+
+
+@trace.command("merge")
+def merge(
+    files: Annotated[list[Path], typer.Argument(help="Traces of the same models and temperature.")],
+    output: Output,
+) -> None:
+    """Put the prompts of several traces end to end."""
+    from specsim.recording import concatenate
+    from specsim.speculation.trace import Trace
+
+    merged = concatenate([Trace.load(file) for file in files])
+    merged.save(output)
+    typer.echo(f"{output}: {merged.num_prompts} prompts, {merged.num_tokens} tokens")
+
+
+@trace.command("slice")
+def slice_(
+    file: TraceFile,
+    output: Output,
+    domain: Annotated[list[str] | None, typer.Option(help="Keep these domains; may be repeated.")] = None,
+    language: Annotated[list[str] | None, typer.Option(help="Keep these languages; may be repeated.")] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Keep this many prompts of what is left.")] = None,
+) -> None:
+    """Keep some prompts of a trace."""
+    from specsim.errors import ConfigError
+    from specsim.recording import select_prompts
+    from specsim.speculation.trace import Trace
+
+    loaded = Trace.load(file)
+    kept = [
+        number
+        for number in range(loaded.num_prompts)
+        if (not domain or loaded.domain[number] in domain)
+        and (not language or loaded.language[number] in language)
+    ][:first]
+    if not kept:
+        domains, languages = (sorted(set(names.tolist())) for names in (loaded.domain, loaded.language))
+        raise ConfigError(
+            f"{file}: no such prompts; domains: {', '.join(domains)}; languages: {', '.join(languages)}"
+        )
+    part = select_prompts(loaded, kept)
+    part.save(output)
+    typer.echo(f"{output}: {part.num_prompts} prompts, {part.num_tokens} tokens")
+
+
+def _shown(estimate: Estimate) -> str:
+    limits = estimate.interval
+    return f"{estimate.value:.2f}" + ("" if limits is None else f" ({limits[0]:.2f} to {limits[1]:.2f})")
+
+
+def _as_json(loaded: Trace, rows: list[DomainAcceptance]) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {"header": loaded.header.model_dump(by_alias=True), "acceptance": [asdict(row) for row in rows]}

@@ -1,0 +1,169 @@
+"""Acceptance of a recorded trace by domain, with intervals over prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specsim.arrays import Bools, Floats
+from specsim.errors import ConfigError, DomainError
+from specsim.results.statistics import interval, resample
+from specsim.results.sums import Sums
+from specsim.speculation.trace import Trace
+from specsim.streams import RandomStreams
+
+ALL_DOMAINS = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A ratio of sums over prompts."""
+
+    value: float
+    interval: tuple[float, float] | None
+    """95 % confidence limits from resampling prompts; None from one prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainAcceptance:
+    """Acceptance in one domain."""
+
+    domain: str
+    num_prompts: int
+    num_tokens: int
+    """Tokens recorded."""
+    num_censored: int
+    """Prompts that the recording cut."""
+    proposal_rate: float
+    """Share of positions at which the draft proposes anything; 1 for models."""
+    acceptance_rate: Estimate
+    """Mean over positions of the probability that a first draft token is accepted, 0 where there is none."""
+    tokens_per_round: Estimate
+    """Tokens after the first, per round of at most K drafts; rounds cut by the end are counted whole."""
+
+
+def acceptance_by_domain(
+    trace: Trace, *, num_speculative_tokens: int = 4, seed: int = 0
+) -> list[DomainAcceptance]:
+    """Return the acceptance of each domain in order of appearance, then of all together.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    num_speculative_tokens
+        K, the most tokens that a round drafts.
+    seed
+        Seed of the resampling.
+
+    Raises
+    ------
+    DomainError
+        K below 1, or deeper than the trace's proposals.
+    """
+    if num_speculative_tokens < 1:
+        raise DomainError(f"num_speculative_tokens: at least 1, not {num_speculative_tokens}")
+    prompts = range(trace.num_prompts)
+    bounds = [slice(int(trace.offsets[i]), int(trace.offsets[i + 1])) for i in prompts]
+    first = first_acceptance(trace)
+    accepted = np.array([first[bound].sum() for bound in bounds])
+    tokens = np.diff(trace.offsets).astype(float)
+    rounds = np.array(
+        [expected_rounds(trace, i, num_speculative_tokens=num_speculative_tokens) for i in prompts]
+    )
+    sums: Sums = {"accepted": accepted, "tokens": tokens, "decoded": tokens - 1, "rounds": rounds}
+    groups = [*dict.fromkeys(trace.domain.tolist()), ALL_DOMAINS]
+    table = []
+    for number, group in enumerate(groups):
+        rows = np.arange(len(prompts)) if group == ALL_DOMAINS else np.flatnonzero(trace.domain == group)
+        ours = {name: column[rows] for name, column in sums.items()}
+        (resampled,) = resample([ours], RandomStreams(seed, replication=number))
+        positions = np.concatenate([np.arange(bounds[row].start, bounds[row].stop) for row in rows])
+        table.append(
+            DomainAcceptance(
+                domain=group,
+                num_prompts=len(rows),
+                num_tokens=int(ours["tokens"].sum()),
+                num_censored=int(np.sum(trace.ended_by[rows] == "recorder")),
+                proposal_rate=float(has_proposal(trace)[positions].mean()),
+                acceptance_rate=_ratio(ours, resampled, "accepted", "tokens", len(rows)),
+                tokens_per_round=_ratio(ours, resampled, "decoded", "rounds", len(rows)),
+            )
+        )
+    return table
+
+
+def first_acceptance(trace: Trace) -> Floats:
+    """Probability that the first draft token of a round started at each position is accepted, [N].
+
+    It is the sum over the vocabulary of min(p, q), whatever token the target then sampled; 0 where
+    the draft proposes nothing.
+    """
+    if trace.p_at_proposal is not None:
+        return trace.p_at_proposal[:, 0].astype(np.float64)
+    if trace.overlap is not None and trace.p_at_draft_argmax is not None:
+        is_greedy = trace.header.draft_sample_method == "greedy"
+        return (trace.p_at_draft_argmax if is_greedy else trace.overlap).astype(np.float64)
+    raise ConfigError("the trace records neither proposals nor the overlap of p and q")
+
+
+def has_proposal(trace: Trace) -> Bools:
+    """Whether a round started at each position drafts anything, [N]."""
+    if trace.proposal_token is not None:
+        return trace.proposal_token[:, 0] >= 0
+    return np.ones(trace.num_tokens, dtype=np.bool_)
+
+
+def path_acceptance(trace: Trace, prompt: int, depth: int) -> Floats:
+    """Probability, given the path, that the draft at each depth of a round is kept, [N, depth].
+
+    A proposal is kept iff it is the path's token; a drawn token with probability min(1, q/p) of the
+    path's token (Leviathan et al. 2023, Algorithm 1, conditioned on the path). 0 past the path's end.
+    """
+    bound = slice(int(trace.offsets[prompt]), int(trace.offsets[prompt + 1]))
+    token = trace.token[bound]
+    at = np.arange(len(token))[:, None] + np.arange(depth)
+    inside = at < len(token)
+    at = np.where(inside, at, 0)
+    if trace.proposal_token is not None:
+        if depth > trace.proposal_token.shape[1]:
+            raise DomainError(
+                f"the trace records {trace.proposal_token.shape[1]} proposals a round, not {depth}"
+            )
+        kept = trace.proposal_token[bound, :depth] == token[at]
+        return np.where(inside & kept, 1.0, 0.0)
+    if trace.q_token is None or trace.draft_argmax is None:
+        raise ConfigError("the trace records neither proposals nor q of the path's tokens")
+    if trace.header.draft_sample_method == "greedy":
+        along = np.where(trace.draft_argmax[bound] == token, 1.0, 0.0)
+    else:
+        along = np.minimum(1.0, trace.q_token[bound].astype(np.float64) / trace.p_token[bound])
+    return np.where(inside, along[at], 0.0)
+
+
+def expected_rounds(trace: Trace, prompt: int, *, num_speculative_tokens: int) -> float:
+    """Return the mean number of rounds that emit a prompt's path after its first token, which prefill emits.
+
+    Exact: a pass forward over the probability that a round starts at each position.
+    """
+    acceptance = path_acceptance(trace, prompt, num_speculative_tokens)
+    num_tokens = len(acceptance)
+    reach = np.zeros(num_tokens + num_speculative_tokens + 1)
+    reach[1] = 1.0
+    for start in range(1, num_tokens):
+        if reach[start] > 0.0:
+            alive = np.concatenate([[1.0], np.cumprod(acceptance[start])])
+            stops = alive.copy()
+            stops[:-1] -= alive[1:]
+            reach[start + 1 : start + 2 + num_speculative_tokens] += reach[start] * stops
+    return float(reach[1:num_tokens].sum())
+
+
+def _ratio(totals: Sums, resampled: Sums, numerator: str, denominator: str, num_prompts: int) -> Estimate:
+    below = totals[denominator].sum()
+    if below == 0:
+        return Estimate(np.nan, None)
+    with np.errstate(invalid="ignore"):
+        ratios = resampled[numerator] / resampled[denominator]
+    return Estimate(float(totals[numerator].sum() / below), interval(ratios, num_prompts))
