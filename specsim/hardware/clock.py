@@ -16,8 +16,15 @@ from specsim.arrays import Floats, Ints
 CAP_SHARE = 0.98
 """Boards settle just under their limit: measured 0.976–0.988 of it (thc1006)."""
 
-_NUM_ITERATIONS = 6
-"""Fixed, so that the clock of one step does not depend on which others share its array; 8 leave 1e-8."""
+_NUM_NEWTON = 6
+"""Fixed, so that the clock of one step does not depend on which others share its array."""
+
+_NUM_BISECTIONS = 50
+_TOLERANCE = 1e-9
+"""Relative miss of the allowed power from which a step is solved by bisection."""
+
+_LEAST_STEEPNESS = 0.05
+"""Least d log P / d log f of a Newton step, so that flat power proposes a finite clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,29 +164,57 @@ def smooth_maximum(first: Floats, second: Floats, exponent: float | None) -> Flo
 
 
 def _largest_clock(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
-    """Clock at which P = 0.98·cap, at least the lowest; P at the highest exceeds it, and P grows with f.
+    """Clock at which P = 0.98·cap, at least the lowest; P at the highest exceeds it, and P grows with f."""
+    clock = _by_newton(step, power, compute_j, memory_j)
+    time_s = step.at(clock)
+    allowed_j = CAP_SHARE * power.cap_w * time_s
+    miss_j = power.energy(time_s, clock, compute_j, memory_j) - allowed_j
+    is_missed = (miss_j < -_TOLERANCE * allowed_j) | ((miss_j > _TOLERANCE * allowed_j) & (clock > power.min_fraction))
+    rows = np.flatnonzero(is_missed)
+    if rows.size:
+        clock[rows] = _by_bisection(step.take(rows), power, compute_j[rows], memory_j[rows])
+    return clock
 
-    Newton steps on log P over log f, which is almost straight, kept inside a bracket that shrinks at
-    each of a fixed number of iterations. The first may go to the lowest clock itself, and then stays.
+
+def _by_bisection(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
+    low = np.full(compute_j.shape, power.min_fraction)
+    high = np.full(compute_j.shape, power.max_fraction)
+    for _ in range(_NUM_BISECTIONS):
+        clock = 0.5 * (low + high)
+        time_s = step.at(clock)
+        is_over = power.energy(time_s, clock, compute_j, memory_j) > CAP_SHARE * power.cap_w * time_s
+        np.copyto(high, clock, where=is_over)
+        np.copyto(low, clock, where=~is_over)
+    return low
+
+
+def _by_newton(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
+    """Solve most steps to rounding in a fixed number of iterations, and none wrong by more than its bracket.
+
+    Newton steps on log(P − active_w) over log f, which is almost straight, kept inside a bracket that
+    shrinks at each of a fixed number of iterations. The first may go to the lowest clock itself, and
+    then stays.
     """
-    allowed_w = CAP_SHARE * power.cap_w
+    allowed_w = CAP_SHARE * power.cap_w - power.active_w
     low = np.full(compute_j.shape, power.min_fraction)
     high = np.full(compute_j.shape, power.max_fraction)
     clock = np.full(compute_j.shape, min(max(power.knee_fraction, power.min_fraction), power.max_fraction))
-    for iteration in range(_NUM_ITERATIONS):
+    for iteration in range(_NUM_NEWTON):
         time_s, slope_s = step.at_with_slope(clock)
         voltage = 1.0 + power.slope * np.maximum(0.0, clock - power.knee_fraction)
         squared = voltage * voltage
         squared_slope = (2.0 * power.slope) * voltage * (clock > power.knee_fraction)
         work_w = (squared * compute_j + memory_j) / time_s
         clock_w = squared * power.clock_w
-        power_w = power.active_w + clock_w * clock + work_w
+        power_w = clock_w * clock + work_w
         slope_w = squared_slope * (power.clock_w * clock + compute_j / time_s) + clock_w
         slope_w -= work_w * slope_s / time_s
         is_over = power_w > allowed_w
         np.copyto(high, clock, where=is_over)
         np.copyto(low, clock, where=~is_over)
-        proposed = clock * np.power(allowed_w / power_w, power_w / (clock * slope_w))
+        # Where memory alone sets the time, the power does not depend on the clock.
+        steepness = np.maximum(clock * slope_w / power_w, _LEAST_STEEPNESS)
+        proposed = clock * np.power(allowed_w / power_w, 1.0 / steepness)
         if iteration == 0:
             clock = np.minimum(np.maximum(proposed, low), high)
         else:
