@@ -2,8 +2,8 @@
 
 Given the path x, the draft at position i of a round started at s is kept iff it equals x_i, with
 probability a(s, i) = min(1, q_{s,i}(x_i) / p_i(x_i)), independently over positions: token verification
-draws it from q, and keeps it with probability min(1, p/q). A greedy target has p(x) = 1, so a = q(x);
-a deterministic draft has a = 1 if it equals x_i, else 0.
+draws x_i from q and keeps it with probability min(1, p/q), which makes min(p, q) of the p that x_i has.
+A greedy target has p(x) = 1, so a = q(x); a deterministic draft has a = 1 if it equals x_i, else 0.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from specsim.config.base import Spec
 from specsim.errors import ConfigError
 from specsim.speculation.distributions import Ending, Path, Signals
 from specsim.speculation.kinds import DISTRIBUTIONS, BuildContext
-from specsim.speculation.sampling import keep_probabilities
-from specsim.speculation.trace import DraftSampleMethod, Trace
+from specsim.speculation.trace import DraftSampleMethod, Probabilities, Trace
 
 
 @DISTRIBUTIONS.register
@@ -117,9 +116,7 @@ class RecordedPaths:
             is_kept = (proposal == trace.token[at]) & is_inside
             return np.where(proposal >= 0, is_kept.astype(np.float64), np.nan)
         if trace.q_from_start is not None:
-            kept = keep_probabilities(
-                trace.p_token[at].astype(np.float64), trace.q_from_start[start, :depth].astype(np.float64)
-            )
+            kept = _kept_on_path(trace.p_token[at], trace.q_from_start[start, :depth])
         else:
             kept = self._along_path[at]
         acceptance: Floats = np.where(is_inside, kept, 0.0)
@@ -153,7 +150,7 @@ class RecordedPaths:
         if draft_sample_method == "greedy":
             is_kept: Floats = (trace.draft_argmax == trace.token).astype(np.float64)
             return is_kept
-        return keep_probabilities(trace.p_token.astype(np.float64), trace.q_token.astype(np.float64))
+        return _kept_on_path(trace.p_token, trace.q_token)
 
     def _places(self, request: Ints, position: Ints, depth: int) -> tuple[Ints, Ints, Bools]:
         """Row of each start, [B]; row of each draft and whether it is on the path, [B, depth]."""
@@ -162,3 +159,8 @@ class RecordedPaths:
         at = start[:, np.newaxis] + np.arange(depth)
         is_inside = at < self._offsets[prompt + 1][:, np.newaxis]
         return start, np.minimum(at, self._last), is_inside
+
+
+def _kept_on_path(p_token: Probabilities, q_token: Probabilities) -> Floats:
+    kept: Floats = np.minimum(q_token.astype(np.float64) / p_token.astype(np.float64), 1.0)
+    return kept

@@ -1,0 +1,1 @@
+"""Small, slow and plain answers that the package is compared with."""

@@ -1,0 +1,1 @@
+"""The mathematics of speculative decoding: sampling, replay, rounds, policies, closed forms."""
