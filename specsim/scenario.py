@@ -12,14 +12,44 @@ from pydantic import Field, model_validator
 from specsim.config.base import Spec, refuse
 from specsim.config import Document, expand, find, override, parse, read, validate
 from specsim.config.catalog import Kind
+from specsim.config.nodes import Items, Scalar
 from specsim.hardware import AcceleratorProfile, ModelSpec
-from specsim.speculation import DISTRIBUTIONS, LOOKAHEAD_POLICIES, VERIFIERS
+from specsim.hardware.formats import Dtype
+from specsim.speculation import DISTRIBUTIONS, LOOKAHEAD_POLICIES, VERIFIERS, BuildContext, TraceSpec
+from specsim.speculation.distributions import Distributions
+from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.verify.rule import Verifier
 from specsim.workload import ArrivalSpec, LengthsSpec, RequestClassSpec
 
 if TYPE_CHECKING:
-    DistributionsSpec = Spec
-    LookaheadSpec = Spec
-    VerifierSpec = Spec
+
+    class DistributionsSpec(Spec):
+        """Any registered kind of distributions."""
+
+        kind: str
+
+        def build(self, context: BuildContext) -> Distributions:
+            """Return the distributions."""
+            ...
+
+    class LookaheadSpec(Spec):
+        """Any registered lookahead policy."""
+
+        kind: str
+
+        def build(self, context: BuildContext) -> LookaheadPolicy:
+            """Return the policy."""
+            ...
+
+    class VerifierSpec(Spec):
+        """Any registered verification rule."""
+
+        kind: str
+
+        def build(self, context: BuildContext) -> Verifier:
+            """Return the rule."""
+            ...
+
 else:
     DistributionsSpec = DISTRIBUTIONS.union()
     LookaheadSpec = LOOKAHEAD_POLICIES.union()
@@ -27,8 +57,8 @@ else:
 
 MAX_SPECULATIVE_TOKENS = 256
 
-WeightFormat = Literal["float32", "bfloat16", "float16", "float8", "int8", "int4", "fp4"]
-"""How weights are stored; see ``specsim.hardware`` for the bytes of each."""
+CacheFormat = Literal["auto", "bfloat16", "float16", "fp8", "int8"]
+"""Format of a KV cache in vLLM's words; ``auto`` is two bytes."""
 
 REFERENCES: dict[str, Kind] = {
     "target.model": "models",
@@ -44,9 +74,9 @@ class Deployment(Spec):
 
     model: ModelSpec | None = None
     """A preset, a path to a config.json, or its fields inline; may be absent where cost is of kind ``unit``."""
-    dtype: WeightFormat = "bfloat16"
+    dtype: Dtype = "bfloat16"
     """Format of the weights, and of the arithmetic where the device has it."""
-    kv_cache_dtype: Literal["auto", "bfloat16", "float16", "fp8", "int8"] = "auto"
+    kv_cache_dtype: CacheFormat = "auto"
     """Format of the KV cache; ``auto`` is two bytes."""
     tensor_parallel_size: int = Field(default=1, ge=1, le=64)
     """Devices that share each layer."""
@@ -65,9 +95,9 @@ class SpeculativeConfig(Spec):
     """The most that a round drafts; 0 is the baseline, event for event."""
     draft_tensor_parallel_size: int = Field(default=1, ge=1, le=64)
     """Devices that share each layer of the draft."""
-    quantization: WeightFormat | None = None
+    quantization: Dtype | None = None
     """Format of the draft's weights; the target's where absent."""
-    kv_cache_dtype: Literal["auto", "bfloat16", "float16", "fp8", "int8"] = "auto"
+    kv_cache_dtype: CacheFormat = "auto"
     """Format of the draft's KV cache."""
     max_model_len: int | None = Field(default=None, ge=1)
     """Longest context of the draft, tokens."""
@@ -219,6 +249,11 @@ class Scenario(Spec):
         return self.speculative_config.num_speculative_tokens if self.speculative_config else 0
 
     @property
+    def max_num_sequences(self) -> int:
+        """Most sequences in a batch: users of a closed loop, as far as the scheduler lets them in."""
+        return min(self.workload.max_concurrency or self.scheduler.max_num_seqs, self.scheduler.max_num_seqs)
+
+    @property
     def is_synthetic(self) -> bool:
         """Acceptance comes from the rates in ``speculative_config``."""
         config = self.speculative_config
@@ -281,7 +316,7 @@ class Scenario(Spec):
                 " only a recorded trace brings its own lengths",
             )
             for entry in self.request_classes()
-            if entry.distributions is None or entry.distributions.kind != "trace"
+            if not isinstance(entry.distributions, TraceSpec)
             for key in ("prompt_tokens", "output_tokens")
             if getattr(entry.lengths, key) is None
         ]
@@ -313,6 +348,31 @@ class Scenario(Spec):
         return DISTRIBUTIONS["rates"].model_validate(
             {"kind": "rates"} | {key: value for key, value in given.items() if value is not None}
         )
+
+    def trace_files(self) -> tuple[str, ...]:
+        """Paths of the recorded traces that the requests replay, class by class."""
+        return tuple(
+            entry.distributions.path
+            for entry in self.request_classes()
+            if isinstance(entry.distributions, TraceSpec)
+        )
+
+    def build_context(self) -> BuildContext:
+        """What the specs of distributions, policy and verifier are built with."""
+        config = self.speculative_config
+        return BuildContext(
+            num_speculative_tokens=self.num_speculative_tokens,
+            draft_sample_method=config.draft_sample_method if config else "greedy",
+        )
+
+    @property
+    def verifier_spec(self) -> VerifierSpec:
+        """Verification rule: the named one, else that of ``rejection_sample_method``, else token."""
+        if self.verifier is not None:
+            return self.verifier
+        method = self.speculative_config.rejection_sample_method if self.speculative_config else None
+        kind = "block" if method == "block" else "token"
+        return VERIFIERS[kind].model_validate({"kind": kind})
 
     @property
     def draft_profile(self) -> AcceleratorProfile:
@@ -354,4 +414,19 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
     document = expand(document, REFERENCES)
     for setting in overrides:
         document = expand(override(document, [setting]), REFERENCES)
-    return validate(Scenario, document)
+    return validate(Scenario, _with_found_traces(document))
+
+
+def _with_found_traces(document: Document) -> Document:
+    """Return the document with traces that lie beside its file named by their full path."""
+    folder = Path(document.file).parent
+    if not Path(document.file).is_file():
+        return document
+    classes = document.get("workload.classes")
+    count = len(classes.items) if isinstance(classes, Items) else 0
+    for owner in ("distributions", *(f"workload.classes.{number}.distributions" for number in range(count))):
+        node = document.get(f"{owner}.path")
+        if isinstance(node, Scalar) and isinstance(node.value, str) and (folder / node.value).is_file():
+            found = Scalar(str((folder / node.value).resolve()), node.place)
+            document = document.put(f"{owner}.path", found)
+    return document

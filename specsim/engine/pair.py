@@ -25,8 +25,6 @@ class Model:
     cost: CostModel
     prefills: bool
     """It keeps a KV cache of its own that a new prompt must fill."""
-    waiting_w: float
-    """Power of its devices while the other model works on an accelerator of its own, W."""
 
 
 @dataclass(slots=True)
@@ -56,7 +54,11 @@ class Pair:
     """The target, and the draft if there is one."""
 
     target: Model
-    draft: Model | None
+    draft: Model | None = None
+    waiting_while_drafting_w: float = 0.0
+    """Power of the devices that wait during draft passes, W."""
+    waiting_while_verifying_w: float = 0.0
+    """Power of the devices that wait during target passes, W."""
 
     @property
     def shares_accelerator(self) -> bool:
@@ -99,10 +101,6 @@ class Pair:
         nothing = np.zeros(target.duration_ps.shape)
         draft_ps = draft.duration_ps if draft else np.zeros_like(target.duration_ps)
         draft_nj = draft.energy_nj if draft else np.zeros_like(target.energy_nj)
-        target_nj = target.energy_nj
-        if self.draft is not None and not self.shares_accelerator:
-            draft_nj = draft_nj + _waiting_nj(self.target.waiting_w, draft_ps)
-            target_nj = target_nj + _waiting_nj(self.draft.waiting_w, target.duration_ps)
         columns: StepColumns = counts | {
             "draft_ps": draft_ps,
             "target_ps": target.duration_ps,
@@ -114,8 +112,9 @@ class Pair:
             "attention_s": target.attention_s,
             "communication_s": target.communication_s,
             "overhead_s": target.overhead_s,
-            "draft_energy_nj": draft_nj,
-            "target_energy_nj": target_nj,
+            "draft_energy_nj": draft_nj + _waiting_nj(self.waiting_while_drafting_w, draft_ps),
+            "target_energy_nj": target.energy_nj
+            + _waiting_nj(self.waiting_while_verifying_w, target.duration_ps),
             "draft_flops": draft.flops if draft else nothing,
             "target_flops": target.flops,
             "draft_bytes": draft.bytes if draft else nothing,

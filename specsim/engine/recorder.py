@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,14 @@ class Recorder:
     ----------
     num_requests
         Requests in the run.
+    progress
+        Told now and then how many tokens were emitted.
     """
 
-    def __init__(self, num_requests: int) -> None:
+    def __init__(self, num_requests: int, *, progress: Callable[[int], None] | None = None) -> None:
         self.num_steps = 0
+        self._num_emitted = 0
+        self._progress = progress
         self._first_token_ps: Ints = np.zeros(num_requests, dtype=np.int64)
         self._finish_ps: Ints = np.zeros(num_requests, dtype=np.int64)
         self._num_output_tokens: Ints = np.zeros(num_requests, dtype=np.int64)
@@ -59,13 +64,16 @@ class Recorder:
         """Append the steps of a block that begins at ``start_ps``."""
         ends_ps = start_ps + np.cumsum(block.duration_ps)
         count = ends_ps.size
-        own = {
+        own: dict[str, NDArray[Any]] = {
             "step": np.arange(self.num_steps, self.num_steps + count, dtype=np.int32),
             "phase": np.full(count, PHASES.index(phase), dtype=np.uint8),
             "start_ps": ends_ps - block.duration_ps,
         }
         _append(self._steps, own | block.columns)
         self.num_steps += count
+        if self._progress is not None:
+            self._num_emitted += int(block.columns["num_emitted"].sum())
+            self._progress(self._num_emitted)
 
     def first_token(self, request: Ints, time_ps: Ints) -> None:
         """Note when requests emitted their first token."""

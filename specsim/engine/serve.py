@@ -77,17 +77,21 @@ class Server:
         self._request: Ints = np.zeros(0, dtype=np.int64)
         self._position: Ints = np.zeros(0, dtype=np.int64)
 
+    @property
+    def _now_ps(self) -> int:
+        return int(self._env.now)
+
     def serve(self) -> Process:
         """Serve until no request is left."""
         while True:
             room = self._plan.max_num_seqs - self._request.size
-            admitted = self._arrivals.admit(self._env.now, room=room)
+            admitted = self._arrivals.admit(self._now_ps, room=room)
             if admitted:
                 yield from self._prefill(np.array(admitted, dtype=np.int64))
             elif self._request.size:
                 yield from self._step(has_room=room > 0)
             elif (arrival_ps := self._arrivals.next_arrival_ps()) is not None:
-                yield self._env.timeout(arrival_ps - self._env.now)
+                yield self._env.timeout(arrival_ps - self._now_ps)
             else:
                 return
 
@@ -96,8 +100,8 @@ class Server:
             self._plan.num_prompt_tokens[admitted], max_num_batched_tokens=self._plan.max_num_batched_tokens
         )
         block = self._pair.prefill(passes.shape)
-        self._recorder.add_steps("prefill", self._env.now, block)
-        ends_ps = self._env.now + np.cumsum(block.duration_ps)
+        self._recorder.add_steps("prefill", self._now_ps, block)
+        ends_ps: Ints = self._now_ps + np.cumsum(block.duration_ps)
         yield from self._occupy(block)
         self._recorder.first_token(admitted, ends_ps[passes.last_pass])
         goes_on = self._plan.num_output_tokens[admitted] > 1
@@ -119,14 +123,14 @@ class Server:
         self._recorder.add_rounds(
             self._request, rounds, is_censored=rounds.is_last & self._plan.is_cut_by_recorder[self._request]
         )
-        self._recorder.add_steps("decode", self._env.now, block)
+        self._recorder.add_steps("decode", self._now_ps, block)
         yield from self._occupy(block)
         self._commit(rounds)
 
     def _rounds_until_arrival(self, block: Block) -> int:
         """Rounds of a block up to and including the one during which the next request arrives."""
         arrival_ps = self._arrivals.next_arrival_ps()
-        ends_ps = self._env.now + np.cumsum(block.duration_ps)
+        ends_ps = self._now_ps + np.cumsum(block.duration_ps)
         if arrival_ps is None or arrival_ps > ends_ps[-1]:
             return int(ends_ps.size)
         return int(np.searchsorted(ends_ps, arrival_ps)) + 1
@@ -140,8 +144,8 @@ class Server:
             self._request, self._position = self._request[~is_last], self._position[~is_last]
 
     def _finish(self, request: Ints, *, num_output_tokens: Ints | int) -> None:
-        self._recorder.finish(request, self._env.now, num_output_tokens=num_output_tokens)
-        self._arrivals.answered(self._env.now, num_requests=request.size)
+        self._recorder.finish(request, self._now_ps, num_output_tokens=num_output_tokens)
+        self._arrivals.answered(self._now_ps, num_requests=request.size)
 
     def _occupy(self, block: Block) -> Process:
         """Hold the accelerators for a block: one timeout on one accelerator, in turns on two."""

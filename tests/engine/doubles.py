@@ -115,8 +115,8 @@ def run(
             max_concurrency=max_num_seqs,
         ),
         pair=Pair(
-            Model(device, target or LinearCost(100), prefills=True, waiting_w=0.0),
-            Model(draft_device, draft, prefills=True, waiting_w=0.0) if draft else None,
+            Model(device, target or LinearCost(100), prefills=True),
+            Model(draft_device, draft, prefills=True) if draft else None,
         ),
         rounds=ScriptedRounds(num_drafted=num_drafted, every=every),
         recorder=recorder,

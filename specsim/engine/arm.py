@@ -1,0 +1,119 @@
+"""One arm of a run: the requests served with or without speculation, from the first arrival to the last token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import simpy
+
+from specsim.arrays import PICOSECONDS_PER_SECOND, to_picoseconds
+from specsim.engine.accelerator import Accelerator
+from specsim.engine.arrivals import ArrivalQueue
+from specsim.engine.deploy import Deployed
+from specsim.engine.pair import Model, Pair
+from specsim.engine.population import Population
+from specsim.engine.recorder import Recorder
+from specsim.engine.serve import Plan, Server
+from specsim.results import Labels
+from specsim.results.table import ColumnData
+from specsim.scenario import Scenario
+from specsim.speculation.rounds import RoundSource
+
+Progress = Callable[[int], None]
+"""Called with the tokens emitted so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmColumns:
+    """The tables of one arm as columns."""
+
+    requests: ColumnData
+    steps: ColumnData
+    rounds: ColumnData
+
+
+def run_arm(
+    name: str,
+    scenario: Scenario,
+    population: Population,
+    *,
+    target: Deployed,
+    draft: Deployed | None,
+    rounds: RoundSource,
+    horizon: int,
+    progress: Progress | None,
+) -> ArmColumns:
+    """Serve all requests of a population once and return what happened."""
+    env = simpy.Environment()
+    workload, scheduler = scenario.workload, scenario.scheduler
+    arrival_s = population.requests.arrival_s
+    arrivals = ArrivalQueue(
+        len(population.requests),
+        arrival_ps=None if arrival_s is None else to_picoseconds(arrival_s),
+        max_concurrency=workload.max_concurrency or scenario.max_num_sequences,
+    )
+    recorder = Recorder(len(population.requests), progress=progress)
+    server = Server(
+        env,
+        plan=Plan(
+            num_prompt_tokens=population.num_prompt_tokens,
+            num_output_tokens=population.num_output_tokens,
+            is_cut_by_recorder=population.is_cut_by_recorder,
+            max_num_seqs=scenario.max_num_sequences,
+            max_num_batched_tokens=scheduler.max_num_batched_tokens,
+            horizon=horizon,
+        ),
+        arrivals=arrivals,
+        pair=_pair(env, target, draft),
+        rounds=rounds,
+        recorder=recorder,
+    )
+    env.process(server.serve())
+    env.run()
+    return ArmColumns(
+        requests=_request_columns(name, population, arrivals, recorder),
+        steps=_named(name, recorder.take_steps()),
+        rounds=_named(name, recorder.take_rounds()),
+    )
+
+
+def _pair(env: simpy.Environment, target: Deployed, draft: Deployed | None) -> Pair:
+    device = Accelerator(env, target.profile.name)
+    model = Model(device, target.cost, prefills=target.prefills)
+    if draft is None:
+        return Pair(model)
+    draft_device = Accelerator(env, draft.profile.name) if draft.has_own_devices else device
+    waiting = target.num_devices if draft.has_own_devices else max(target.num_devices - draft.num_devices, 0)
+    return Pair(
+        model,
+        Model(draft_device, draft.cost, prefills=draft.prefills),
+        waiting_while_drafting_w=waiting * target.profile.idle_context_w,
+        waiting_while_verifying_w=draft.waiting_w if draft.has_own_devices else 0.0,
+    )
+
+
+def _request_columns(
+    name: str, population: Population, arrivals: ArrivalQueue, recorder: Recorder
+) -> ColumnData:
+    ended_by = np.array(population.ending)
+    # A sampled text that stops short of its cap has met its end token.
+    ended_by[recorder.num_output_tokens < population.num_output_tokens] = "eos"
+    return {
+        "arm": Labels.constant(name, len(ended_by)),
+        "request": np.arange(len(ended_by)),
+        "prompt": population.prompt,
+        "request_class": Labels.of(np.array(population.request_class)),
+        "arrival_s": np.array(arrivals.arrival_ps) / PICOSECONDS_PER_SECOND,
+        "first_token_s": recorder.first_token_s,
+        "finish_s": recorder.finish_s,
+        "num_prompt_tokens": population.num_prompt_tokens,
+        "num_output_tokens": recorder.num_output_tokens,
+        "ended_by": Labels.of(ended_by),
+    }
+
+
+def _named(name: str, columns: ColumnData) -> ColumnData:
+    num_rows = len(next(values for values in columns.values() if not isinstance(values, Labels)))
+    return {"arm": Labels.constant(name, num_rows), **columns}

@@ -1,0 +1,129 @@
+"""From a scenario to what serves it: target and draft on their devices, and whether they fit there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specsim.hardware import Accelerator, CostModel, ModelSpec, Placement
+from specsim.hardware.formats import CacheDtype
+from specsim.hardware.lookup import HostLookup
+from specsim.hardware.memory import Resident, check_fit, plan_memory
+from specsim.scenario import Scenario
+
+_CACHE_DTYPES: dict[str, CacheDtype] = {
+    "auto": "bfloat16",
+    "bfloat16": "bfloat16",
+    "float16": "float16",
+    "fp8": "float8",
+    "int8": "int8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """One model on its devices."""
+
+    profile: Accelerator
+    cost: CostModel
+    resident: Resident | None
+    """What it keeps in their memory; None for a lookup, or where the cost model knows no shapes."""
+    num_devices: int
+    """Devices that work during its passes; 0 where the host does."""
+    has_own_devices: bool
+    """It runs on devices of its own, not on the target's."""
+
+    @property
+    def prefills(self) -> bool:
+        """It has a cache that a new prompt must fill."""
+        return self.num_devices > 0
+
+    @property
+    def waiting_w(self) -> float:
+        """Power of all its devices while they wait with a model loaded, W."""
+        return self.num_devices * self.profile.idle_context_w
+
+
+def deploy_target(scenario: Scenario) -> Deployed:
+    """Return the target on its devices."""
+    target = scenario.target
+    placement = Placement(
+        role="target",
+        tensor_parallel_size=target.tensor_parallel_size,
+        weight_dtype=target.dtype,
+        kv_dtype=_CACHE_DTYPES[target.kv_cache_dtype],
+    )
+    return _deployed(scenario.hardware.target, target.model, placement, has_own_devices=True)
+
+
+def deploy_draft(scenario: Scenario) -> Deployed | None:
+    """Return the draft on its devices, or None where nothing is drafted."""
+    config, profile = scenario.speculative_config, scenario.draft_profile
+    if config is None or config.num_speculative_tokens == 0:
+        return None
+    if config.method == "ngram" and profile.kind != "unit":
+        lookup = HostLookup(lookup_s=profile.draft_launch_s)
+        return Deployed(profile, lookup, None, num_devices=0, has_own_devices=False)
+    placement = Placement(
+        role="draft",
+        tensor_parallel_size=config.draft_tensor_parallel_size,
+        weight_dtype=config.quantization or scenario.target.dtype,
+        kv_dtype=_CACHE_DTYPES[config.kv_cache_dtype],
+    )
+    return _deployed(profile, config.model, placement, has_own_devices=scenario.hardware.draft != "target")
+
+
+def check_memory(
+    scenario: Scenario,
+    target: Deployed,
+    draft: Deployed | None,
+    *,
+    num_sequences: int,
+    context_tokens: int,
+) -> None:
+    """Refuse a deployment whose weights and caches do not fit the memory of a device.
+
+    Parameters
+    ----------
+    scenario
+        Block size and lookahead.
+    target, draft
+        The models on their devices.
+    num_sequences
+        Most sequences in a batch.
+    context_tokens
+        Longest prompt and output together, tokens.
+
+    Raises
+    ------
+    CapacityError
+        With the bytes lacking.
+    """
+    lookahead_tokens = 0 if draft is None else scenario.num_speculative_tokens + 1
+    shared = [target] if draft is None or draft.has_own_devices else [target, draft]
+    groups = [shared, [draft]] if draft is not None and draft.has_own_devices else [shared]
+    for group in groups:
+        plan = plan_memory(
+            group[0].profile,
+            _residents(group),
+            context_tokens=context_tokens,
+            lookahead_tokens=lookahead_tokens,
+            block_size=scenario.scheduler.block_size,
+        )
+        check_fit(plan, num_sequences)
+
+
+def _residents(group: Sequence[Deployed]) -> list[Resident]:
+    return [deployed.resident for deployed in group if deployed.resident is not None]
+
+
+def _deployed(
+    profile: Accelerator, model: ModelSpec | None, placement: Placement, *, has_own_devices: bool
+) -> Deployed:
+    return Deployed(
+        profile=profile,
+        cost=profile.build(model, placement),
+        resident=None if model is None else Resident(model, placement),
+        num_devices=placement.tensor_parallel_size,
+        has_own_devices=has_own_devices,
+    )

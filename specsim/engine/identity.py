@@ -1,0 +1,115 @@
+"""The identity of a run: a key over all that its result depends on, and where its figures come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import JsonValue
+
+import specsim
+from specsim.hardware import Accelerator, ModelSpec
+from specsim.results import Provenance, installed_versions
+from specsim.results.provenance import ProfileKind
+from specsim.results.schema import SCHEMA_VERSION
+from specsim.scenario import Scenario
+from specsim.speculation import RecordedPaths
+from specsim.speculation.trace import TraceHeader
+
+
+def run_key(scenario: Scenario) -> str:
+    """SHA-256 of the scenario, the content of the files that it names, the schema and the version.
+
+    Files count by what is in them, not by where they lie.
+    """
+    content = {
+        "scenario": _without_places(scenario),
+        "traces": [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in scenario.trace_files()],
+        "schema_version": SCHEMA_VERSION,
+        "specsim_version": specsim.__version__,
+    }
+    return _sha256(content)
+
+
+def _without_places(scenario: Scenario) -> JsonValue:
+    """Return the scenario without what its result does not depend on: names, and where traces lie."""
+    dump = scenario.model_dump(mode="json", exclude={"name", "description"})
+    for owner in (dump, *dump["workload"]["classes"]):
+        if owner["distributions"] and "path" in owner["distributions"]:
+            del owner["distributions"]["path"]
+    return dump
+
+
+def provenance(
+    scenario: Scenario,
+    *,
+    recordings: Sequence[RecordedPaths],
+    is_approximate: bool,
+    is_lossless: bool,
+) -> Provenance:
+    """Return where the figures of a run come from."""
+    profile = scenario.hardware.target
+    devices: list[Accelerator] = [profile, scenario.draft_profile]
+    return Provenance(
+        specsim_version=specsim.__version__,
+        profile=profile.name,
+        profile_kind=_profile_kind(profile),
+        profile_sha256=_sha256(profile.model_dump(mode="json")),
+        held_out_error=profile.held_out_error,
+        trace="; ".join(_described(recording.trace.header) for recording in recordings) or None,
+        stand_in=_stand_in(scenario, recordings),
+        approximate=is_approximate,
+        lossy=not is_lossless,
+        power_is_estimated=any(device.is_power_estimated for device in devices),
+        notes=_notes(scenario),
+        versions=installed_versions(),
+    )
+
+
+def _profile_kind(profile: Accelerator) -> ProfileKind:
+    if profile.is_fitted:
+        return "fitted"
+    return "unit" if profile.kind == "unit" else "datasheet"
+
+
+def _described(header: TraceHeader) -> str:
+    return f"{header.target} with {header.draft} at temperature {header.temperature:g}"
+
+
+def _stand_in(scenario: Scenario, recordings: Sequence[RecordedPaths]) -> str | None:
+    """Return the recorded pairs that are not the scenario's own, or None."""
+    others = [
+        _described(recording.trace.header)
+        for recording in recordings
+        if not _is_own_pair(scenario, recording.trace.header)
+    ]
+    return "; ".join(others) or None
+
+
+def _is_own_pair(scenario: Scenario, header: TraceHeader) -> bool:
+    """Tell whether a trace was recorded on the scenario's models, by the names of their presets."""
+    config = scenario.speculative_config
+    if scenario.target.model is None or not _names(header.target, scenario.target.model):
+        return False
+    if config is None or config.method == "ngram":
+        return "lookup" in header.draft
+    if config.method == "early_exit":
+        return "exit" in header.draft
+    return config.model is not None and _names(header.draft, config.model)
+
+
+def _names(recorded: str, model: ModelSpec) -> bool:
+    return recorded.lower().startswith(model.name.lower())
+
+
+def _notes(scenario: Scenario) -> tuple[str, ...]:
+    kind = scenario.hardware.target.kind
+    if kind == "unit":
+        return ("Costs count target steps: no prompt, context, batch or power has an effect on them.",)
+    return ()
+
+
+def _sha256(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

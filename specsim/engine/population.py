@@ -1,0 +1,102 @@
+"""The requests of a run together with where their p and q come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import numpy as np
+
+from specsim.arrays import Bools, Ints
+from specsim.errors import ConfigError
+from specsim.scenario import Scenario
+from specsim.speculation import DISTRIBUTIONS, RecordedPaths
+from specsim.speculation.distributions import Distributions, Ending, PathDistributions
+from specsim.speculation.mixture import MixedPaths
+from specsim.streams import RandomStreams
+from specsim.workload import Requests, build_requests
+
+_NO_DRAFT = DISTRIBUTIONS["rates"].model_validate({"kind": "rates", "acceptance_rate": 0.0})
+"""Stands where a scenario without speculation names no distributions: nothing is drafted."""
+
+
+@dataclass(slots=True)
+class Population:
+    """Requests with their lengths, endings and prompts; arrays [num_requests]."""
+
+    requests: Requests
+    distributions: Distributions
+    recordings: list[RecordedPaths]
+    """The recorded traces among them."""
+    num_prompt_tokens: Ints
+    num_output_tokens: Ints
+    """Tokens at which each request ends at the latest."""
+    prompt: Ints
+    """Number of the prompt: the unit of resampling. Requests of one recorded prompt share it."""
+    request_class: list[str]
+    """Name of the class: of the mixture, or the domain of the recorded prompt."""
+    ending: list[Ending]
+    """How a request ends that reaches ``num_output_tokens``."""
+
+    @property
+    def is_cut_by_recorder(self) -> Bools:
+        """The recording, not the text, ends the request."""
+        return np.array([ending == "recorder" for ending in self.ending], dtype=bool)
+
+
+def populate(scenario: Scenario, streams: RandomStreams) -> Population:
+    """Return the requests of a scenario and their distributions.
+
+    A recorded path ends its request; ``output_tokens`` may end it earlier, never later.
+
+    Raises
+    ------
+    ConfigError
+        Where a trace cannot be read, or classes of different kinds cannot be mixed.
+    """
+    classes = scenario.request_classes()
+    requests = build_requests(
+        streams,
+        arrivals=scenario.workload,
+        classes=tuple(entry.lengths for entry in classes),
+        shares=tuple(entry.share for entry in classes),
+    )
+    context = scenario.build_context()
+    built = [(entry.distributions or _NO_DRAFT).build(context) for entry in classes]
+    count = len(requests)
+    population = Population(
+        requests=requests,
+        distributions=_mixed(built, requests),
+        recordings=[distributions for distributions in built if isinstance(distributions, RecordedPaths)],
+        num_prompt_tokens=requests.num_prompt_tokens.copy(),
+        num_output_tokens=requests.num_output_tokens.copy(),
+        prompt=np.arange(count, dtype=np.int64),
+        request_class=[classes[number].name for number in requests.request_class],
+        ending=["cap"] * count,
+    )
+    if population.distributions.offers == "path":
+        _follow_paths(population, population.distributions)
+    return population
+
+
+def _mixed(built: list[Distributions], requests: Requests) -> Distributions:
+    if len(built) == 1:
+        return built[0]
+    paths = [distributions for distributions in built if distributions.offers == "path"]
+    if len(paths) < len(built):
+        raise ConfigError("workload.classes: only rates and traces can be mixed, explicit p and q cannot")
+    return MixedPaths(paths, request_class=requests.request_class, index_in_class=requests.index_in_class)
+
+
+def _follow_paths(population: Population, distributions: PathDistributions) -> None:
+    prompts: dict[tuple[int, int], int] = {}
+    for request, number in enumerate(population.requests.request_class.tolist()):
+        path = distributions.path(request)
+        if path is None:
+            population.prompt[request] = prompts.setdefault((number, -1 - request), len(prompts))
+            continue
+        population.prompt[request] = prompts.setdefault((number, path.prompt), len(prompts))
+        population.request_class[request] = population.request_class[request] or path.domain
+        population.num_prompt_tokens[request] = population.num_prompt_tokens[request] or path.num_prompt_tokens
+        cap = int(population.num_output_tokens[request])
+        if cap == 0 or cap >= path.num_tokens:
+            population.num_output_tokens[request] = path.num_tokens
+            population.ending[request] = path.ended_by
