@@ -169,7 +169,9 @@ def _largest_clock(step: StepTime, power: PowerCurve, compute_j: Floats, memory_
     time_s = step.at(clock)
     allowed_j = CAP_SHARE * power.cap_w * time_s
     miss_j = power.energy(time_s, clock, compute_j, memory_j) - allowed_j
-    is_missed = (miss_j < -_TOLERANCE * allowed_j) | ((miss_j > _TOLERANCE * allowed_j) & (clock > power.min_fraction))
+    is_missed = (miss_j < -_TOLERANCE * allowed_j) | (
+        (miss_j > _TOLERANCE * allowed_j) & (clock > power.min_fraction)
+    )
     rows = np.flatnonzero(is_missed)
     if rows.size:
         clock[rows] = _by_bisection(step.take(rows), power, compute_j[rows], memory_j[rows])

@@ -16,6 +16,7 @@ from specsim.hardware.model import ModelSpec
 from specsim.hardware.parallel import AllReduce, Links, num_cache_shards
 from specsim.hardware.roofline import Coefficients, RooflineCosts
 from specsim.hardware.step import CostModel
+from specsim.hardware.switched import SwitchedCosts
 from specsim.hardware.work import WorkCounter
 from specsim.units import FlopsPerSecond, Seconds
 
@@ -94,6 +95,8 @@ class WeightFormat(Spec):
     """Positions are computed in multiples of this."""
     unpack_weights_per_s: float | None = Field(default=None, gt=0)
     """Weights unpacked in a second at the nominal clock; takes the place of ``overhead.unpack_s``."""
+    max_positions: int | None = Field(default=None, ge=1)
+    """Most positions of a step that these kernels serve; beyond, the profile's own figures hold."""
 
 
 class DeviceEnergy(Spec):
@@ -285,14 +288,19 @@ class RooflineProfile(Accelerator):
         if model is None:
             raise ConfigError(f"profile '{self.name}' needs the shape of the model that it runs")
         counter = WorkCounter(model, placement, neglects=self.neglects)
-        return RooflineCosts(self._coefficients(model, placement), counter, name=self.name)
+        weights = self.weight_formats.get(placement.weight_dtype, WeightFormat())
+        own = RooflineCosts(self._coefficients(model, placement, weights), counter, name=self.name)
+        if weights.max_positions is None:
+            return own
+        usual = self._coefficients(model, placement, WeightFormat())
+        many = RooflineCosts(usual, counter, name=self.name)
+        return SwitchedCosts(own, many, max_positions=weights.max_positions)
 
-    def _coefficients(self, model: ModelSpec, placement: Placement) -> Coefficients:
+    def _coefficients(self, model: ModelSpec, placement: Placement, weights: WeightFormat) -> Coefficients:
         devices = placement.tensor_parallel_size
         over, bandwidth, power = self.overhead, self.memory.bandwidth_bytes_per_s, self.power
         arithmetic = self.arithmetic(placement)
         peak = self.peak(arithmetic)
-        weights = self.weight_formats.get(placement.weight_dtype, WeightFormat())
         memory = weights.memory_efficiency or self.efficiency.memory
         compute = self.compute_efficiency(arithmetic)
         if weights.compute_efficiency is not None and arithmetic == self.plain_dtype:

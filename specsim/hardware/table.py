@@ -96,7 +96,9 @@ class TableProfile(Accelerator):
                 f"profile '{self.name}' has no measurement of {model.name} in {placement.weight_dtype}"
                 f" on {placement.tensor_parallel_size} device(s) (measured: {known})"
             )
-        return TableCosts(self, measured[wanted], WorkCounter(model, placement))
+        costs = TableCosts(self, measured[wanted], WorkCounter(model, placement))
+        costs.refuse_below_limit()
+        return costs
 
 
 class TableCosts:
@@ -150,6 +152,30 @@ class TableCosts:
             limit_j=zeros,
         )
         return without(costs, is_empty) if is_empty.any() else costs
+
+    def refuse_below_limit(self) -> None:
+        """Refuse a measured time that one sequence's bytes alone exceed at the datasheet bandwidth.
+
+        Raises
+        ------
+        ConfigError
+            Naming the point.
+        """
+        points = np.stack(
+            [grid.ravel() for grid in np.meshgrid(*(axis for _, axis in self._axes), indexing="ij")]
+        )
+        positions, context = points[:2].astype(np.int64)
+        sequences = points[2].astype(np.int64) if len(points) > 2 else np.ones_like(positions)
+        nothing = np.zeros_like(positions)
+        least = self.steps(StepShape(sequences, positions, nothing, nothing, sequences * context, nothing))
+        below = np.flatnonzero(least.duration_ps < least.limit_s * 1e12)
+        if below.size:
+            first = below[0]
+            measured_s, limit_s = least.duration_ps[first] * 1e-12, least.limit_s[first]
+            raise ConfigError(
+                f"profile '{self._name}': {measured_s:.3g} s at {positions[first]} positions and"
+                f" {context[first]} tokens of context is below the physical limit of {limit_s:.3g} s"
+            )
 
     def _interpolated(self, values: Mapping[str, Floats], is_empty: Bools) -> Floats:
         """Logarithm of the times, interpolated along one axis after the other."""

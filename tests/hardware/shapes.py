@@ -15,7 +15,8 @@ def decode(
 
     ``prefill`` of the positions of a step belong to prompts, with no logits of their own.
     """
-    rows = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x)) for x in (sequences, positions, context, prefill)))
+    given = (sequences, positions, context, prefill)
+    rows = np.broadcast_arrays(*(np.atleast_1d(np.asarray(values)) for values in given))
     num, each, tokens, prompt = (row.astype(np.int64) for row in rows)
     return StepShape(
         num_sequences=num,
