@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specsim.hardware.accelerator import Accelerator, Memory, Placement, Price, accelerators
+from specsim.hardware.compare import Comparison, compare
 from specsim.hardware.energy import Clock, Power
 from specsim.hardware.limit import Limit
 from specsim.hardware.load import load_model, load_profile
@@ -18,6 +19,7 @@ __all__ = [
     "Accelerator",
     "AcceleratorProfile",
     "Clock",
+    "Comparison",
     "CostModel",
     "Limit",
     "Memory",
@@ -34,6 +36,7 @@ __all__ = [
     "UnitProfile",
     "accelerators",
     "check_fit",
+    "compare",
     "load_model",
     "load_profile",
     "plan_memory",
