@@ -11,7 +11,6 @@ import typer
 if TYPE_CHECKING:
     from specsim.config import Document
     from specsim.errors import Fault
-    from specsim.scenario import Scenario
 
 _MARKS = {
     "scenario": ("speculative_config", "workload", "distributions", "lookahead", "target"),
@@ -48,6 +47,7 @@ def check(
 def _checked(file: Path) -> str:
     """Load a file as what it is, and say what that is."""
     from specsim.config import read
+    from specsim.engine.prepare import prepare
     from specsim.hardware import load_model, load_profile
     from specsim.scenario import scenario_of
 
@@ -57,26 +57,11 @@ def _checked(file: Path) -> str:
     kind = _kind(document)
     if kind == "scenario":
         scenario = scenario_of(document)
-        _refuse_misfit(scenario)
+        prepare(scenario)
         return f"{kind} '{scenario.name}'"
     if kind == "model":
         return f"{kind} '{load_model(path).name}'"
     return f"{kind} '{load_profile(path).name}'"
-
-
-def _refuse_misfit(scenario: Scenario) -> None:
-    from specsim.engine.deploy import check_memory, deploy_draft, deploy_target
-    from specsim.engine.population import populate
-    from specsim.streams import RandomStreams
-
-    population = populate(scenario, RandomStreams(scenario.seed))
-    check_memory(
-        scenario,
-        deploy_target(scenario),
-        deploy_draft(scenario),
-        num_sequences=min(scenario.max_num_sequences, len(population.requests)),
-        context_tokens=int((population.num_prompt_tokens + population.num_output_tokens).max()),
-    )
 
 
 def _kind(document: Document) -> str:

@@ -1,4 +1,4 @@
-"""One arm of a run: the requests served with or without speculation, from the first arrival to the last token."""
+"""One arm of a run: all requests served, with or without speculation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from specsim.engine.arrivals import ArrivalQueue
 from specsim.engine.deploy import Deployed
 from specsim.engine.pair import Model, Pair
 from specsim.engine.population import Population
+from specsim.engine.prepare import Prepared
 from specsim.engine.recorder import Recorder
 from specsim.engine.serve import Plan, Server
 from specsim.results import Labels
 from specsim.results.table import ColumnData
-from specsim.scenario import Scenario
 from specsim.speculation.rounds import RoundSource
 
 Progress = Callable[[int], None]
@@ -36,17 +36,16 @@ class ArmColumns:
 
 def run_arm(
     name: str,
-    scenario: Scenario,
-    population: Population,
+    prepared: Prepared,
     *,
-    target: Deployed,
-    draft: Deployed | None,
     rounds: RoundSource,
+    speculates: bool,
     horizon: int,
     progress: Progress | None,
 ) -> ArmColumns:
-    """Serve all requests of a population once and return what happened."""
+    """Serve all requests once, with or without the draft, and return what happened."""
     env = simpy.Environment()
+    scenario, population = prepared.scenario, prepared.population
     workload, scheduler = scenario.workload, scenario.scheduler
     arrival_s = population.requests.arrival_s
     arrivals = ArrivalQueue(
@@ -66,7 +65,7 @@ def run_arm(
             horizon=horizon,
         ),
         arrivals=arrivals,
-        pair=_pair(env, target, draft),
+        pair=_pair(env, prepared.target, prepared.draft if speculates else None),
         rounds=rounds,
         recorder=recorder,
     )

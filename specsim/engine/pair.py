@@ -139,4 +139,3 @@ def _sum_passes(costs: StepCosts, round_: Ints, num_rounds: int) -> StepCosts:
 
 def _waiting_nj(power_w: float, duration_ps: Ints) -> Ints:
     return to_nanojoules(power_w * duration_ps / PICOSECONDS_PER_SECOND)
-

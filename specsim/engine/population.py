@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
 
 from specsim.arrays import Bools, Ints
 from specsim.errors import ConfigError
 from specsim.scenario import Scenario
-from specsim.speculation import DISTRIBUTIONS, RecordedPaths
+from specsim.speculation import RatesSpec, RecordedPaths
 from specsim.speculation.distributions import Distributions, Ending, PathDistributions
 from specsim.speculation.mixture import MixedPaths
 from specsim.streams import RandomStreams
 from specsim.workload import Requests, build_requests
 
-_NO_DRAFT = DISTRIBUTIONS["rates"].model_validate({"kind": "rates", "acceptance_rate": 0.0})
+_NO_DRAFT = RatesSpec(acceptance_rate=0.0)
 """Stands where a scenario without speculation names no distributions: nothing is drafted."""
 
 
@@ -95,7 +96,9 @@ def _follow_paths(population: Population, distributions: PathDistributions) -> N
             continue
         population.prompt[request] = prompts.setdefault((number, path.prompt), len(prompts))
         population.request_class[request] = population.request_class[request] or path.domain
-        population.num_prompt_tokens[request] = population.num_prompt_tokens[request] or path.num_prompt_tokens
+        population.num_prompt_tokens[request] = (
+            population.num_prompt_tokens[request] or path.num_prompt_tokens
+        )
         cap = int(population.num_output_tokens[request])
         if cap == 0 or cap >= path.num_tokens:
             population.num_output_tokens[request] = path.num_tokens

@@ -128,7 +128,7 @@ class Server:
         self._commit(rounds)
 
     def _rounds_until_arrival(self, block: Block) -> int:
-        """Rounds of a block up to and including the one during which the next request arrives."""
+        """Return the rounds of a block up to and including the one during which the next request arrives."""
         arrival_ps = self._arrivals.next_arrival_ps()
         ends_ps = self._now_ps + np.cumsum(block.duration_ps)
         if arrival_ps is None or arrival_ps > ends_ps[-1]:

@@ -22,7 +22,7 @@ class DraftPasses:
 
 
 def contexts(cached_tokens: Ints, rounds: Rounds) -> Ints:
-    """Cached tokens of each sequence at the start of each round, [R, B].
+    """Return the cached tokens of each sequence at the start of each round, [R, B].
 
     ``cached_tokens`` [B] is the context at the first round; a round adds what it emits.
     """

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.engine.arm import ArmColumns, run_arm
-from specsim.engine.deploy import Deployed, check_memory, deploy_draft, deploy_target
+from specsim.engine.deploy import Deployed
 from specsim.engine.identity import provenance, run_key
-from specsim.engine.population import Population, populate
+from specsim.engine.prepare import Prepared, prepare
+from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
 from specsim.results.table import ColumnData
 from specsim.scenario import Scenario, load_scenario
 from specsim.speculation import PlainRounds, RoundSource, build_rounds
-from specsim.streams import RandomStreams
 
 DEFAULT_HORIZON = 64
 
@@ -64,85 +64,71 @@ def simulate(
         scenario = load_scenario(scenario)
     if seed is not None:
         scenario = scenario.model_copy(update={"seed": seed})
-    streams = RandomStreams(scenario.seed)
-    population = populate(scenario, streams)
-    target, draft = deploy_target(scenario), deploy_draft(scenario)
-    check_memory(
-        scenario,
-        target,
-        draft,
-        num_sequences=min(scenario.max_num_sequences, len(population.requests)),
-        context_tokens=int((population.num_prompt_tokens + population.num_output_tokens).max()),
-    )
+    prepared = prepare(scenario)
     names = ("baseline",) if scenario.speculative_config is None else ("baseline", "speculation")
-    num_tokens = int(population.num_output_tokens.sum())
-    arms = {}
+    num_tokens = int(prepared.population.num_output_tokens.sum())
+    arms, rounds = {}, _rounds(prepared, speculates=False)
     for number, name in enumerate(names):
         speculates = name == "speculation"
-        rounds = _rounds(scenario, population, streams, speculates=speculates)
+        rounds = _rounds(prepared, speculates=True) if speculates else rounds
         arms[name] = run_arm(
             name,
-            scenario,
-            population,
-            target=target,
-            draft=draft if speculates else None,
+            prepared,
             rounds=rounds,
+            speculates=speculates,
             horizon=horizon,
             progress=progress and partial(progress, number * num_tokens, len(names) * num_tokens),
         )
-    return _result(scenario, population, arms, target=target, draft=draft, rounds=rounds)
+    return _result(prepared, arms, is_approximate=rounds.is_approximate)
 
 
-def _rounds(scenario: Scenario, population: Population, streams: RandomStreams, *, speculates: bool) -> RoundSource:
+def _rounds(prepared: Prepared, *, speculates: bool) -> RoundSource:
     """Return where the rounds of an arm come from; a sampled text is drawn anew in each."""
+    scenario, population = prepared.scenario, prepared.population
     if population.distributions.offers == "path" and not speculates:
         return PlainRounds()
-    num_speculative_tokens = scenario.num_speculative_tokens if speculates else 0
+    context = scenario.build_context()
     return build_rounds(
         population.distributions,
-        scenario.lookahead.build(scenario.build_context()),
-        scenario.verifier_spec.build(scenario.build_context()),
-        streams=streams,
+        scenario.lookahead.build(context),
+        scenario.verifier_spec.build(context),
+        streams=prepared.streams,
         num_output_tokens=population.num_output_tokens,
-        num_speculative_tokens=num_speculative_tokens,
+        num_speculative_tokens=scenario.num_speculative_tokens if speculates else 0,
         shorten_last_draft=scenario.shorten_last_draft,
     )
 
 
-def _result(
-    scenario: Scenario,
-    population: Population,
-    arms: Mapping[str, ArmColumns],
-    *,
-    target: Deployed,
-    draft: Deployed | None,
-    rounds: RoundSource,
-) -> SimulationResult:
-    tables = ResultTables.of(
-        _stacked([columns.requests for columns in arms.values()]),
-        _stacked([columns.steps for columns in arms.values()]),
-        _stacked([columns.rounds for columns in arms.values()]),
-    )
+def _result(prepared: Prepared, arms: Mapping[str, ArmColumns], *, is_approximate: bool) -> SimulationResult:
+    scenario, target, draft = prepared.scenario, prepared.target, prepared.draft
+    idle_w = _idle_power_w(target)
+    draft_idle_w = _idle_power_w(draft) if draft is not None and draft.has_own_devices else 0.0
     return SimulationResult(
         scenario=scenario,
         seed=scenario.seed,
         key=run_key(scenario),
         provenance=provenance(
             scenario,
-            recordings=population.recordings,
-            is_approximate=rounds.is_approximate,
+            recordings=prepared.population.recordings,
+            is_approximate=is_approximate,
             is_lossless=scenario.verifier_spec.build(scenario.build_context()).is_lossless,
         ),
-        tables=tables,
+        tables=ResultTables.of(
+            _stacked([columns.requests for columns in arms.values()]),
+            _stacked([columns.steps for columns in arms.values()]),
+            _stacked([columns.rounds for columns in arms.values()]),
+        ),
         num_speculative_tokens=scenario.num_speculative_tokens,
-        idle_power_w={
-            "baseline": _idle_power_w(target),
-            "speculation": _idle_power_w(target)
-            + (_idle_power_w(draft) if draft and draft.has_own_devices else 0.0),
-        },
+        idle_power_w={"baseline": idle_w, "speculation": idle_w + draft_idle_w},
+        draft_flops_ratio=_draft_flops_ratio(scenario.draft_profile),
         slo=scenario.slo,
         show_estimated_energy=scenario.show_estimated_energy,
     )
+
+
+def _draft_flops_ratio(profile: Accelerator) -> float | None:
+    """Return the stated ratio of operations where the cost model counts none."""
+    return profile.draft_flops_ratio if isinstance(profile, UnitProfile) else None
 
 
 def _idle_power_w(deployed: Deployed) -> float:

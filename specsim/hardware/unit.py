@@ -32,7 +32,9 @@ class UnitProfile(Accelerator):
     target_step_s: Seconds = Field(gt=0)
     """Time of one target pass, whatever its shape, s."""
     draft_cost_ratio: float = Field(ge=0)
-    """Time of one draft pass divided by that of a target pass."""
+    """Time of one draft pass divided by that of a target pass, c."""
+    draft_flops_ratio: float | None = Field(default=None, ge=0)
+    """Operations of a draft position divided by those of a target position; left out: no operations factor."""
 
     def build(self, model: ModelSpec | None, placement: Placement) -> CostModel:
         """Return the constant cost of one role."""

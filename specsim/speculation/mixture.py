@@ -35,7 +35,7 @@ class MixedPaths:
 
     def path(self, request: int) -> Path | None:
         """Path of a request, from its class."""
-        return self._classes[self._request_class[request]].path(int(self._index[request]))
+        return self._classes[int(self._request_class[request])].path(int(self._index[request]))
 
     def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
         """Probability that the draft at each depth is kept, [B, depth], from each request's class."""

@@ -108,9 +108,13 @@ class Requests:
 
 
 def build_requests(
-    streams: RandomStreams, *, arrivals: ArrivalSpec, classes: tuple[LengthsSpec, ...], shares: tuple[float, ...]
+    streams: RandomStreams,
+    *,
+    arrivals: ArrivalSpec,
+    classes: tuple[LengthsSpec, ...],
+    shares: tuple[float, ...],
 ) -> Requests:
-    """Requests of a run: class, lengths and arrival of each.
+    """Return the requests of a run: class, lengths and arrival of each.
 
     Classes are dealt out in proportion, the class furthest behind its share first, so that any stretch
     of requests holds them in proportion and a comparison is not blurred by the draw.

@@ -52,7 +52,7 @@ class LinearCost:
 
 
 class ScriptedRounds:
-    """Every round drafts ``num_drafted`` and accepts by position: the drafts before the next multiple of ``every``."""
+    """Every round drafts as many, and accepts those before the next multiple of ``every``."""
 
     is_approximate = False
 
@@ -62,7 +62,7 @@ class ScriptedRounds:
         self.committed: list[int] = []
 
     def peek(self, sequences: Sequences, *, horizon: int) -> Rounds:
-        """Rounds up to the first in which a sequence ends."""
+        """Return rounds up to the first in which a sequence ends."""
         position, remaining = sequences.position.copy(), sequences.remaining.copy()
         rows: list[tuple[Ints, Ints]] = []
         while len(rows) < horizon and (not rows or (remaining > 0).all()):

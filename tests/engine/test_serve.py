@@ -82,7 +82,9 @@ def test_single_steps_and_blocks_give_equal_tables(
 ) -> None:
     lengths = st.lists(st.integers(1, 40), min_size=1, max_size=6)
     outputs = data.draw(lengths)
-    arrivals = data.draw(st.none() | st.lists(st.integers(0, 5000), min_size=len(outputs), max_size=len(outputs)))
+    arrivals = data.draw(
+        st.none() | st.lists(st.integers(0, 5000), min_size=len(outputs), max_size=len(outputs))
+    )
 
     def tables(horizon: int) -> list[tuple[str, list[object]]]:
         recorder, env = run(
@@ -110,6 +112,8 @@ def test_single_steps_and_blocks_give_equal_tables(
 @pytest.mark.parametrize("max_num_seqs", [1, 3])
 def test_every_token_is_emitted_once(max_num_seqs: int) -> None:
     outputs = [5, 1, 17, 9, 2]
-    recorder, _ = run(prompts=[3] * 5, outputs=outputs, num_drafted=2, draft=LinearCost(5), max_num_seqs=max_num_seqs)
+    recorder, _ = run(
+        prompts=[3] * 5, outputs=outputs, num_drafted=2, draft=LinearCost(5), max_num_seqs=max_num_seqs
+    )
     assert recorder.num_output_tokens.tolist() == outputs
     assert recorder.take_steps()["num_emitted"].sum() == sum(outputs)

@@ -12,7 +12,9 @@ from specsim.speculation.rounds import Rounds
 
 widths = st.integers(1, 3).flatmap(
     lambda num_sequences: st.lists(
-        st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=num_sequences, max_size=num_sequences),
+        st.lists(
+            st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=num_sequences, max_size=num_sequences
+        ),
         min_size=1,
         max_size=4,
     )
@@ -20,7 +22,7 @@ widths = st.integers(1, 3).flatmap(
 
 
 def rounds_of(table: list[list[tuple[int, int]]]) -> Rounds:
-    """Rounds from (drafted, accepted at most drafted), a row a round."""
+    """Make rounds from (drafted, accepted at most drafted), a row a round."""
     drafted = np.array([[cell[0] for cell in row] for row in table], dtype=np.int64)
     accepted = np.minimum(np.array([[cell[1] for cell in row] for row in table], dtype=np.int64), drafted)
     return Rounds(

@@ -70,7 +70,8 @@ def test_more_requests_do_not_change_those_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "given_load", [{}, {"max_concurrency": 2, "request_rate": 1.0}, {"max_concurrency": 0}, {"request_rate": -1.0}]
+    "given_load",
+    [{}, {"max_concurrency": 2, "request_rate": 1.0}, {"max_concurrency": 0}, {"request_rate": -1.0}],
 )
 def test_exactly_one_kind_of_load_is_given(given_load: dict[str, float]) -> None:
     with pytest.raises(ValidationError):

@@ -1,0 +1,1 @@
+"""The simulation itself, in simulated time; the only importer of SimPy."""

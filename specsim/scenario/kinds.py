@@ -1,0 +1,60 @@
+"""The fields of a scenario that plug-ins extend, as unions of all registered kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from specsim.config.base import Spec
+from specsim.speculation import DISTRIBUTIONS, LOOKAHEAD_POLICIES, VERIFIERS, BuildContext
+from specsim.speculation.distributions import Distributions
+from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.verify.rule import Verifier
+
+if TYPE_CHECKING:
+
+    class DistributionsSpec(Spec):
+        """Any registered kind of distributions."""
+
+        kind: str
+
+        def build(self, context: BuildContext) -> Distributions:
+            """Return the distributions."""
+            ...
+
+    class LookaheadSpec(Spec):
+        """Any registered lookahead policy."""
+
+        kind: str
+
+        def build(self, context: BuildContext) -> LookaheadPolicy:
+            """Return the policy."""
+            ...
+
+    class VerifierSpec(Spec):
+        """Any registered verification rule."""
+
+        kind: str
+
+        def build(self, context: BuildContext) -> Verifier:
+            """Return the rule."""
+            ...
+
+else:
+    DistributionsSpec = DISTRIBUTIONS.union()
+    LookaheadSpec = LOOKAHEAD_POLICIES.union()
+    VerifierSpec = VERIFIERS.union()
+
+
+def fixed_lookahead() -> LookaheadSpec:
+    """Return the policy of a scenario that names none: always ``num_speculative_tokens``."""
+    return cast("LookaheadSpec", LOOKAHEAD_POLICIES["fixed"].model_validate({"kind": "fixed"}))
+
+
+def verifier_named(kind: str) -> VerifierSpec:
+    """Return the verification rule of a kind that needs no settings."""
+    return cast("VerifierSpec", VERIFIERS[kind].model_validate({"kind": kind}))
+
+
+def rates(**given: object) -> DistributionsSpec:
+    """Return acceptance by rates; see the keys of kind ``rates``."""
+    return cast("DistributionsSpec", DISTRIBUTIONS["rates"].model_validate({"kind": "rates", **given}))

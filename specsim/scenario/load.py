@@ -1,0 +1,71 @@
+"""Scenarios from files, with the files that they name and settings put over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from specsim.config import Document, expand, find, override, parse, read, validate
+from specsim.config.catalog import Kind
+from specsim.config.nodes import Items, Scalar
+from specsim.scenario.scenario import Scenario
+
+REFERENCES: dict[str, Kind] = {
+    "target.model": "models",
+    "speculative_config.model": "models",
+    "hardware.target": "hardware_profiles",
+    "hardware.draft": "hardware_profiles",
+}
+"""Keys whose value may be the name or path of another file, and the catalogue it is looked up in."""
+
+
+def load_scenario(source: str | Path, *, overrides: Sequence[str] = ()) -> Scenario:
+    """Load a scenario by name, path or YAML text.
+
+    Parameters
+    ----------
+    source
+        Name of a shipped scenario, path of a file, or YAML text (more than one line).
+    overrides
+        Settings such as ``workload.num_prompts=8``, applied in order.
+
+    Raises
+    ------
+    ConfigError
+        Every fault of the scenario and of the files that it names.
+
+    Examples
+    --------
+    >>> load_scenario("two_token_example").num_speculative_tokens
+    4
+    """
+    if isinstance(source, str) and "\n" in source:
+        return scenario_of(parse(source), overrides=overrides)
+    return scenario_of(read(find("scenarios", str(source))), overrides=overrides)
+
+
+def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenario:
+    """Validate a document as a scenario, with the files that it names and settings put over it.
+
+    A setting may name a file (``hardware.target=rtx-4090``) or change a figure inside a named one
+    (``hardware.target.memory.bandwidth_bytes_per_s=4e12``).
+    """
+    document = expand(document, REFERENCES)
+    for setting in overrides:
+        document = expand(override(document, [setting]), REFERENCES)
+    return validate(Scenario, _with_found_traces(document))
+
+
+def _with_found_traces(document: Document) -> Document:
+    """Return the document with traces that lie beside its file named by their full path."""
+    folder = Path(document.file).parent
+    if not Path(document.file).is_file():
+        return document
+    classes = document.get("workload.classes")
+    count = len(classes.items) if isinstance(classes, Items) else 0
+    for owner in ("distributions", *(f"workload.classes.{number}.distributions" for number in range(count))):
+        node = document.get(f"{owner}.path")
+        if isinstance(node, Scalar) and isinstance(node.value, str) and (folder / node.value).is_file():
+            found = Scalar(str((folder / node.value).resolve()), node.place)
+            document = document.put(f"{owner}.path", found)
+    return document

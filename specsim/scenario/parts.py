@@ -1,0 +1,148 @@
+"""The blocks of a scenario: target, draft, hardware, workload, scheduler, price."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from specsim.config.base import Spec, refuse
+from specsim.hardware import AcceleratorProfile, ModelSpec
+from specsim.hardware.formats import Dtype
+from specsim.scenario.kinds import DistributionsSpec
+from specsim.workload import ArrivalSpec, LengthsSpec, RequestClassSpec
+
+MAX_SPECULATIVE_TOKENS = 256
+
+CacheFormat = Literal["auto", "bfloat16", "float16", "fp8", "int8"]
+"""Format of a KV cache in vLLM's words; ``auto`` is two bytes."""
+
+
+class Deployment(Spec):
+    """The target model and how it is run."""
+
+    model: ModelSpec | None = None
+    """A preset, a path to a config.json, or its fields; may be absent where cost counts target steps."""
+    dtype: Dtype = "bfloat16"
+    """Format of the weights, and of the arithmetic where the device has it."""
+    kv_cache_dtype: CacheFormat = "auto"
+    """Format of the KV cache; ``auto`` is two bytes."""
+    tensor_parallel_size: int = Field(default=1, ge=1, le=64)
+    """Devices that share each layer."""
+
+
+class SpeculativeConfig(Spec):
+    """vLLM's ``speculative_config``, its keys as they are."""
+
+    method: Literal[
+        "draft_model", "ngram", "early_exit", "eagle", "eagle3", "medusa", "mtp", "mlp_speculator"
+    ] = "draft_model"
+    """How drafts are made; ``ngram`` looks them up in the text so far, on the host."""
+    model: ModelSpec | None = None
+    """Shape of the draft model or head: a preset, a path to a config.json, or its fields inline."""
+    num_speculative_tokens: int = Field(ge=0, le=MAX_SPECULATIVE_TOKENS)
+    """The most that a round drafts; 0 is the baseline, event for event."""
+    draft_tensor_parallel_size: int = Field(default=1, ge=1, le=64)
+    """Devices that share each layer of the draft."""
+    quantization: Dtype | None = None
+    """Format of the draft's weights; the target's where absent."""
+    kv_cache_dtype: CacheFormat = "auto"
+    """Format of the draft's KV cache."""
+    max_model_len: int | None = Field(default=None, ge=1)
+    """Longest context of the draft, tokens."""
+    prompt_lookup_max: int | None = Field(default=None, ge=1)
+    """Longest n-gram looked up, tokens (ngram)."""
+    prompt_lookup_min: int | None = Field(default=None, ge=1)
+    """Shortest n-gram looked up, tokens (ngram)."""
+    parallel_drafting: bool = False
+    """All draft tokens in one pass of the draft."""
+    num_speculative_tokens_per_batch_size: list[tuple[int, int, int]] | None = None
+    """Lookahead by batch size: [lowest, highest, K], both ends included."""
+    rejection_sample_method: Literal["standard", "block", "synthetic"] | None = None
+    """``standard`` is token verification; ``synthetic`` takes acceptance from the rates below."""
+    draft_sample_method: Literal["greedy", "probabilistic"] = "greedy"
+    """How draft tokens are drawn; vLLM's default is greedy."""
+    synthetic_acceptance_rates: list[Annotated[float, Field(ge=0, le=1)]] | None = None
+    """Unconditional acceptance by position, non-increasing (synthetic)."""
+    synthetic_acceptance_length: float | None = Field(default=None, ge=1)
+    """Mean tokens a round, in [1, K + 1] (synthetic)."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        unsimulated = {
+            "parallel_drafting": self.parallel_drafting,
+            "num_speculative_tokens_per_batch_size": self.num_speculative_tokens_per_batch_size,
+            "max_model_len": self.max_model_len,
+        }
+        faults = [
+            (name, "is a key of vLLM that this version does not simulate; remove it")
+            for name, value in unsimulated.items()
+            if value
+        ]
+        given = [
+            name
+            for name in ("synthetic_acceptance_rates", "synthetic_acceptance_length")
+            if getattr(self, name) is not None
+        ]
+        if self.rejection_sample_method == "synthetic" and len(given) != 1:
+            faults.append(
+                (
+                    "rejection_sample_method",
+                    "synthetic needs one of synthetic_acceptance_rates and synthetic_acceptance_length",
+                )
+            )
+        if self.rejection_sample_method != "synthetic":
+            faults += [(name, "needs rejection_sample_method: synthetic") for name in given]
+        refuse(faults)
+        return self
+
+
+class Hardware(Spec):
+    """The devices that run target and draft."""
+
+    target: AcceleratorProfile
+    """Device of the target: a profile's name or path, or its fields inline."""
+    draft: Literal["target"] | AcceleratorProfile = "target"
+    """Device of the draft: ``target``, or a profile for a device of its own."""
+
+
+class MixtureClass(RequestClassSpec):
+    """One class of a mixture, with its own distributions."""
+
+    distributions: DistributionsSpec | None = None
+    """Where p and q of this class come from; the scenario's where absent."""
+
+
+class Workload(ArrivalSpec, LengthsSpec):
+    """The requests: how many, how long, when."""
+
+    classes: tuple[MixtureClass, ...] = ()
+    """A mixture of classes; the lengths above serve where a class gives none."""
+
+    @model_validator(mode="after")
+    def _shares_sum_to_one(self) -> Self:
+        total = sum(entry.share for entry in self.classes)
+        if self.classes and abs(total - 1) > 1e-9:
+            raise ValueError(f"classes: the shares sum to {total:g}, they must sum to 1")
+        names = [entry.name for entry in self.classes]
+        if len(set(names)) < len(names):
+            raise ValueError("classes: every class needs a name of its own")
+        return self
+
+
+class Scheduler(Spec):
+    """Limits of a step, as in vLLM."""
+
+    max_num_seqs: int = Field(default=256, ge=1)
+    """Most sequences in a batch."""
+    max_num_batched_tokens: int = Field(default=8192, ge=1)
+    """Most prompt tokens in a prefill pass; longer prompts are split."""
+    block_size: int = Field(default=16, ge=1)
+    """Tokens a block of the KV cache; a sequence occupies whole blocks."""
+
+
+class Cost(Spec):
+    """What the devices cost."""
+
+    usd_per_hour: float = Field(gt=0)
+    """Price of all devices together, US dollars per hour."""
