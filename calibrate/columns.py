@@ -44,7 +44,11 @@ STEP_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn("mem_mhz", "MHz", "clock of the memory", "number"),
     TraceColumn("power_cap_w", "W", "power limit of one device", "number"),
     TraceColumn(
-        "excludes", "", "parts left out: attention, communication, head; joined by +", "text", default=""
+        "excludes",
+        "",
+        "parts left out: attention, communication, head, launch, linear; joined by +",
+        "text",
+        default="",
     ),
 )
 

@@ -24,10 +24,14 @@ Phase: TypeAlias = Literal["prefill", "decode", "verify", "idle", "idle_context"
 
 PHASES: tuple[Phase, ...] = ("prefill", "decode", "verify", "idle", "idle_context")
 
-Part: TypeAlias = Literal["attention", "communication", "head"]
-"""A part of a step that a measurement may leave out, such as an operator table without attention."""
+Part: TypeAlias = Literal["attention", "communication", "head", "launch", "linear"]
+"""A part of a step that a measurement may leave out, such as a table of operators without attention.
 
-PARTS: tuple[Part, ...] = ("attention", "communication", "head")
+``launch``: host work and gaps between kernels, once a step and once a sequence; ``linear``: everything but
+attention, so that a row without it timed attention alone.
+"""
+
+PARTS: tuple[Part, ...] = ("attention", "communication", "head", "launch", "linear")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from specsim.config.base import Spec
 from specsim.errors import ConfigError, Fault
 from specsim.hardware.accelerator import Accelerator, Effect, Memory, Placement, accelerators
-from specsim.hardware.formats import PLAIN_ARITHMETIC, Dtype, is_low_bit
+from specsim.hardware.formats import ACTIVATION_BYTES, PLAIN_ARITHMETIC, Dtype, is_low_bit
 from specsim.hardware.limit import Limit
 from specsim.hardware.model import ModelSpec
 from specsim.hardware.parallel import AllReduce, Links, num_cache_shards
@@ -69,6 +69,10 @@ class Overhead(Spec):
     """p in (memory^p + compute^p)^(1/p); left out: the larger of the two."""
     tile_positions: int = Field(default=1, ge=1, le=65536)
     """Positions are computed in multiples of this."""
+    tile_fraction: float = Field(default=1.0, ge=0, le=1)
+    """Share of the arithmetic that is computed in whole tiles; the rest grows with every position."""
+    activation_passes: float = Field(default=0.0, ge=0, le=1000)
+    """Times that a layer's small kernels move each activation of a position through memory."""
     unpack_s: Seconds = Field(default=0.0, ge=0)
     """Clock-bound work of a step on low-bit weights that does not grow with positions, s."""
 
@@ -320,6 +324,8 @@ class RooflineProfile(Accelerator):
             flops_per_s=peak * compute,
             smooth_exponent=weights.smooth_exponent or over.smooth_exponent,
             tile_positions=weights.tile_positions or over.tile_positions,
+            tile_fraction=over.tile_fraction,
+            activation_bytes=over.activation_passes * _activation_bytes(model, devices),
             unpack_s=over.unpack_s if is_unpacked and rate is None else 0.0,
             unpack_weight_s=1.0 / rate if is_unpacked and rate is not None else 0.0,
             attention_floor_s=model.num_layers * self.attention.floor_s if has_attention else 0.0,
@@ -341,3 +347,9 @@ class RooflineProfile(Accelerator):
         if devices == 1:
             return None
         return self.links.allreduce_of(devices, is_eager=placement.is_eager, device=self.name)
+
+
+def _activation_bytes(model: ModelSpec, num_devices: int) -> float:
+    """Bytes of one position's activations in all layers, on one device: residual stream and feed-forward."""
+    elements = model.hidden_size + model.intermediate_size / num_devices
+    return model.num_layers * elements * ACTIVATION_BYTES

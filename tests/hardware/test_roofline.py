@@ -86,6 +86,28 @@ def test_positions_are_computed_in_whole_tiles() -> None:
     assert costs.compute_s[0] == costs.compute_s[1] < costs.compute_s[2]
 
 
+def test_a_share_of_the_arithmetic_may_grow_with_every_position() -> None:
+    shape = decode(positions=[1, 64], context=0)
+    tiled, whole, half = (
+        _profile(overhead__tile_positions=tile, overhead__tile_fraction=share).cost_model(_LLAMA).steps(shape)
+        for tile, share in ((64, 1.0), (1, 1.0), (64, 0.5))
+    )
+    assert half.compute_s == pytest.approx((tiled.compute_s + whole.compute_s) / 2)
+
+
+def test_activations_pass_through_memory_for_every_position_on_every_device() -> None:
+    plain, moved = (
+        _profile(overhead__activation_passes=passes, power=None)
+        .cost_model(_LLAMA, tensor_parallel_size=2)
+        .steps(decode(positions=[1, 8]))
+        for passes in (0, 10)
+    )
+    one_s = 10 * 32 * (4096 + 14336 / 2) * 2 / (0.88 * 3.35e12)
+    added_s = (moved.duration_ps - plain.duration_ps) * 1e-12
+    assert added_s == pytest.approx(one_s * np.array([1, 8]), rel=1e-5)
+    assert moved.bytes.tolist() == plain.bytes.tolist()
+
+
 def test_the_output_head_is_read_only_for_logits() -> None:
     cost = _H100.cost_model(_LLAMA)
     with_logits, without = cost.steps(decode(positions=8)), cost.steps(decode(positions=8, prefill=8))

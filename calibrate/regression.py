@@ -1,0 +1,143 @@
+"""Bounded least squares with a loss that outliers cannot dominate, and standard errors that own up to misfit.
+
+Loss: soft L1, ρ(z) = 2(√(1+z) − 1) with z = (r/s)², and s tied to the residuals' own spread (Huber 1964).
+Covariance: A⁻¹ B A⁻¹ with A = Σ ρ''-weighted J Jᵀ and B = Σ ψ² J Jᵀ (Huber 1967; White 1980), times
+n/(n−k), so that it does not rest on equal or normal errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from specsim.arrays import Bools, Floats
+from specsim.errors import DomainError
+
+_STEP = 1e-5
+"""Of the difference quotient; times are whole picoseconds, so a smaller one would see their rounding."""
+_HUBER = 1.345
+"""Residuals beyond this many spreads count linearly (95 % efficiency for normal errors)."""
+_NORMAL_MAD = 0.6745
+_LEAST_SPREAD = 1e-4
+"""Below a hundredth of a percent every residual counts in full."""
+_AT_BOUND = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A solved problem of K parameters and R residuals."""
+
+    values: Floats
+    """Parameters, [K]."""
+    covariance: Floats
+    """Of the parameters, [K, K]; rows of parameters at a bound are zero."""
+    residuals: Floats
+    """[R]."""
+    jacobian: Floats
+    """[R, K]."""
+    scale: float
+    """s of the loss."""
+    cost: float
+    """Half the sum of the loss times s², in the residuals' squared unit."""
+    is_at_bound: Bools
+    """Parameters that a bound holds, [K]."""
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Of the parameters, [K]; 0 at a bound."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+def solve(
+    residuals: Callable[[Floats], Floats],
+    start: Floats,
+    lower: Floats,
+    upper: Floats,
+    *,
+    scale: float | None = None,
+    max_evaluations: int = 60,
+) -> Regression:
+    """Minimise the loss of residuals within bounds.
+
+    Parameters
+    ----------
+    residuals
+        Function of the parameters [K], internal scale of order one, that returns [R].
+    start, lower, upper
+        Start and bounds, [K].
+    scale
+        s of the loss; left out: 1.345 spreads of the residuals of a first fit.
+    max_evaluations
+        Bound on the solver's iterations.
+
+    Raises
+    ------
+    DomainError
+        Where there are fewer residuals than parameters.
+    """
+    inside = np.clip(start, lower + 1e-9, upper - 1e-9)
+    count = len(residuals(inside))
+    if count < len(start):
+        raise DomainError(f"{count} measured figures cannot determine {len(start)} parameters")
+
+    def run(at: Floats, spread: float) -> tuple[Floats, Floats, Floats, float]:
+        found = least_squares(
+            residuals,
+            at,
+            bounds=(lower, upper),
+            jac=lambda where: jacobian(residuals, where, lower, upper),
+            loss="soft_l1",
+            f_scale=spread,
+            x_scale=1.0,
+            max_nfev=max_evaluations,
+            xtol=1e-9,
+            ftol=1e-9,
+            gtol=1e-10,
+        )
+        # The solver returns a Jacobian weighted by the loss; the covariance needs the plain one.
+        plain = residuals(found.x)
+        return found.x, plain, jacobian(residuals, found.x, lower, upper), float(found.cost)
+
+    if scale is None:
+        first, plain, _, _ = run(inside, 0.05)
+        inside = np.clip(first, lower + 1e-9, upper - 1e-9)
+        scale = _HUBER * max(_spread(plain), _LEAST_SPREAD)
+    values, plain, slope, cost = run(inside, scale)
+    width = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    held = (values - lower < _AT_BOUND * width) | (upper - values < _AT_BOUND * width)
+    return Regression(values, _covariance(plain, slope, scale, held), plain, slope, scale, cost, held)
+
+
+def jacobian(residuals: Callable[[Floats], Floats], at: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Central difference quotients of the residuals, [R, K]; one-sided at a bound."""
+    columns = []
+    for index in range(len(at)):
+        step = _STEP * max(1.0, abs(at[index]))
+        high, low = at.copy(), at.copy()
+        high[index] = min(at[index] + step, upper[index])
+        low[index] = max(at[index] - step, lower[index])
+        columns.append((residuals(high) - residuals(low)) / (high[index] - low[index]))
+    return np.column_stack(columns) if columns else np.zeros((len(residuals(at)), 0))
+
+
+def _spread(residuals: Floats) -> float:
+    return float(np.median(np.abs(residuals - np.median(residuals)))) / _NORMAL_MAD
+
+
+def _covariance(residuals: Floats, slope: Floats, scale: float, held: Bools) -> Floats:
+    count, num_parameters = slope.shape
+    covariance = np.zeros((num_parameters, num_parameters))
+    free = np.flatnonzero(~held)
+    if not free.size:
+        return covariance
+    inner = 1.0 + np.square(residuals / scale)
+    part = slope[:, free]
+    curvature = (part * (inner**-1.5)[:, None]).T @ part
+    pull = part * (residuals / np.sqrt(inner))[:, None]
+    inverse = np.linalg.pinv(curvature, rcond=1e-14, hermitian=True)
+    small_sample = count / max(count - len(free), 1)
+    covariance[np.ix_(free, free)] = small_sample * inverse @ (pull.T @ pull) @ inverse
+    return covariance
