@@ -16,7 +16,7 @@ from specsim.arrays import Floats, Ints
 CAP_SHARE = 0.98
 """Boards settle just under their limit: measured 0.976–0.988 of it (thc1006)."""
 
-_NUM_NEWTON = 6
+_NUM_NEWTON = 5
 """Fixed, so that the clock of one step does not depend on which others share its array."""
 
 _NUM_BISECTIONS = 50
@@ -142,15 +142,13 @@ def run_under_cap(step: StepTime, power: PowerCurve, *, compute_j: Floats, memor
         return Operation(clock, time_s, energy_j)
     part = step.take(rows)
     part_compute_j, part_memory_j = compute_j[rows], memory_j[rows]
-    part_clock = _largest_clock(part, power, part_compute_j, part_memory_j)
-    part_time_s = part.at(part_clock)
-    part_energy_j = power.energy(part_time_s, part_clock, part_compute_j, part_memory_j)
+    solved = _largest_clock(part, power, part_compute_j, part_memory_j)
     # At the lowest clock and still above the cap: the work's energy is spread over a longer time.
-    work_j = part_energy_j - power.active_w * part_time_s
-    part_time_s = np.maximum(part_time_s, work_j / (allowed_w - power.active_w))
-    clock[rows] = part_clock
-    time_s[rows] = part_time_s
-    energy_j[rows] = power.active_w * part_time_s + work_j
+    work_j = solved.energy_j - power.active_w * solved.time_s
+    stretched_s = np.maximum(solved.time_s, work_j / (allowed_w - power.active_w))
+    clock[rows] = solved.clock_fraction
+    time_s[rows] = stretched_s
+    energy_j[rows] = power.active_w * stretched_s + work_j
     return Operation(clock, time_s, energy_j)
 
 
@@ -163,19 +161,20 @@ def smooth_maximum(first: Floats, second: Floats, exponent: float | None) -> Flo
     return high * np.power(1.0 + np.power(ratio, exponent), 1.0 / exponent)
 
 
-def _largest_clock(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
-    """Clock at which P = 0.98·cap, at least the lowest; P at the highest exceeds it, and P grows with f."""
+def _largest_clock(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Operation:
+    """Run at the clock where P = 0.98·cap, or the lowest; P grows with f and exceeds that at the highest."""
     clock = _by_newton(step, power, compute_j, memory_j)
     time_s = step.at(clock)
-    allowed_j = CAP_SHARE * power.cap_w * time_s
-    miss_j = power.energy(time_s, clock, compute_j, memory_j) - allowed_j
-    is_missed = (miss_j < -_TOLERANCE * allowed_j) | (
-        (miss_j > _TOLERANCE * allowed_j) & (clock > power.min_fraction)
-    )
+    energy_j = power.energy(time_s, clock, compute_j, memory_j)
+    miss = energy_j / (CAP_SHARE * power.cap_w * time_s) - 1.0
+    is_missed = (miss < -_TOLERANCE) | ((miss > _TOLERANCE) & (clock > power.min_fraction))
     rows = np.flatnonzero(is_missed)
     if rows.size:
-        clock[rows] = _by_bisection(step.take(rows), power, compute_j[rows], memory_j[rows])
-    return clock
+        part = step.take(rows)
+        clock[rows] = _by_bisection(part, power, compute_j[rows], memory_j[rows])
+        time_s[rows] = part.at(clock[rows])
+        energy_j[rows] = power.energy(time_s[rows], clock[rows], compute_j[rows], memory_j[rows])
+    return Operation(clock, time_s, energy_j)
 
 
 def _by_bisection(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
@@ -191,17 +190,11 @@ def _by_bisection(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j
 
 
 def _by_newton(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
-    """Solve most steps to rounding in a fixed number of iterations, and none wrong by more than its bracket.
-
-    Newton steps on log(P − active_w) over log f, which is almost straight, kept inside a bracket that
-    shrinks at each of a fixed number of iterations. The first may go to the lowest clock itself, and
-    then stays.
-    """
+    """Newton steps on log(P − active_w) over log f, which is almost straight; a few steps may be missed."""
     allowed_w = CAP_SHARE * power.cap_w - power.active_w
-    low = np.full(compute_j.shape, power.min_fraction)
-    high = np.full(compute_j.shape, power.max_fraction)
-    clock = np.full(compute_j.shape, min(max(power.knee_fraction, power.min_fraction), power.max_fraction))
-    for iteration in range(_NUM_NEWTON):
+    start = min(max(power.knee_fraction, power.min_fraction), power.max_fraction)
+    clock = np.full(compute_j.shape, start)
+    for _ in range(_NUM_NEWTON):
         time_s, slope_s = step.at_with_slope(clock)
         voltage = 1.0 + power.slope * np.maximum(0.0, clock - power.knee_fraction)
         squared = voltage * voltage
@@ -211,15 +204,8 @@ def _by_newton(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: F
         power_w = clock_w * clock + work_w
         slope_w = squared_slope * (power.clock_w * clock + compute_j / time_s) + clock_w
         slope_w -= work_w * slope_s / time_s
-        is_over = power_w > allowed_w
-        np.copyto(high, clock, where=is_over)
-        np.copyto(low, clock, where=~is_over)
         # Where memory alone sets the time, the power does not depend on the clock.
         steepness = np.maximum(clock * slope_w / power_w, _LEAST_STEEPNESS)
-        proposed = clock * np.power(allowed_w / power_w, 1.0 / steepness)
-        if iteration == 0:
-            clock = np.minimum(np.maximum(proposed, low), high)
-        else:
-            clock = 0.5 * (low + high)
-            np.copyto(clock, proposed, where=(proposed >= low) & (proposed <= high))
+        clock = clock * np.power(allowed_w / power_w, 1.0 / steepness)
+        clock = np.minimum(np.maximum(clock, power.min_fraction), power.max_fraction)
     return clock

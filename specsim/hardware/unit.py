@@ -34,7 +34,7 @@ class UnitProfile(Accelerator):
     draft_cost_ratio: float = Field(ge=0)
     """Time of one draft pass divided by that of a target pass, c."""
     draft_flops_ratio: float | None = Field(default=None, ge=0)
-    """Operations of a draft position divided by those of a target position; left out: no operations factor."""
+    """Operations of a draft position divided by those of the target's; left out: no operations factor."""
 
     def build(self, model: ModelSpec | None, placement: Placement) -> CostModel:
         """Return the constant cost of one role."""

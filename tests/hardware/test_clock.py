@@ -42,7 +42,10 @@ def _rtx_3090(cap_w: float, lookahead: object, *, max_fraction: float = 1.2) -> 
 
 @pytest.mark.parametrize(
     ("cap_w", "time_ms", "clock"),
-    [(420.0, [24.04, 42.40, 70.07], [1.047, 1.015, 1.012]), (250.0, [32.41, 60.43, 97.89], [0.525, 0.637, 0.687])],
+    [
+        (420.0, [24.04, 42.40, 70.07], [1.047, 1.015, 1.012]),
+        (250.0, [32.41, 60.43, 97.89], [0.525, 0.637, 0.687]),
+    ],
 )
 def test_rtx_3090_rounds_follow_the_cap_law(cap_w: float, time_ms: list[float], clock: list[float]) -> None:
     operation = _rtx_3090(cap_w, [0, 3, 7])
@@ -101,11 +104,15 @@ def test_the_cap_is_never_exceeded(drawn: tuple[StepTime, PowerCurve, Floats, Fl
     operation = run_under_cap(step, power, compute_j=compute_j, memory_j=memory_j)
     assert (operation.energy_j <= CAP_SHARE * power.cap_w * operation.time_s * (1 + 1e-9)).all()
     assert (operation.time_s >= step.at(power.max_fraction) * (1 - 1e-12)).all()
-    assert ((operation.clock_fraction >= power.min_fraction) & (operation.clock_fraction <= power.max_fraction)).all()
+    assert (
+        (operation.clock_fraction >= power.min_fraction) & (operation.clock_fraction <= power.max_fraction)
+    ).all()
 
 
 @given(_steps())
-def test_the_clock_is_the_largest_that_the_cap_allows(drawn: tuple[StepTime, PowerCurve, Floats, Floats]) -> None:
+def test_the_clock_is_the_largest_that_the_cap_allows(
+    drawn: tuple[StepTime, PowerCurve, Floats, Floats],
+) -> None:
     step, power, compute_j, memory_j = drawn
     operation = run_under_cap(step, power, compute_j=compute_j, memory_j=memory_j)
     low, high = np.full(20, power.min_fraction), np.full(20, power.max_fraction)
