@@ -12,10 +12,12 @@ from specsim.arrays import Bools, Ints
 from specsim.engine.arrivals import ArrivalQueue
 from specsim.engine.pair import Block, Pair
 from specsim.engine.recorder import Recorder
-from specsim.engine.shapes import prefill_passes
+from specsim.engine.shapes import PrefillPasses, prefill_passes
 from specsim.speculation.rounds import Rounds, RoundSource, Sequences
 
 Process = Generator[simpy.Event, None, None]
+
+_MAX_PREFILLS = 1024
 
 
 @dataclass(slots=True)
@@ -76,6 +78,7 @@ class Server:
         self._recorder = recorder
         self._request: Ints = np.zeros(0, dtype=np.int64)
         self._position: Ints = np.zeros(0, dtype=np.int64)
+        self._prefills: dict[bytes, tuple[PrefillPasses, Block]] = {}
 
     @property
     def _now_ps(self) -> int:
@@ -96,10 +99,7 @@ class Server:
                 return
 
     def _prefill(self, admitted: Ints) -> Process:
-        passes = prefill_passes(
-            self._plan.num_prompt_tokens[admitted], max_num_batched_tokens=self._plan.max_num_batched_tokens
-        )
-        block = self._pair.prefill(passes.shape)
+        passes, block = self._prefill_block(self._plan.num_prompt_tokens[admitted])
         self._recorder.add_steps("prefill", self._now_ps, block)
         ends_ps: Ints = self._now_ps + np.cumsum(block.duration_ps)
         yield from self._occupy(block)
@@ -109,6 +109,19 @@ class Server:
         running = admitted[goes_on]
         self._request = np.concatenate([self._request, running])
         self._position = np.concatenate([self._position, np.ones_like(running)])
+
+    def _prefill_block(self, num_prompt_tokens: Ints) -> tuple[PrefillPasses, Block]:
+        """Return the passes over some prompts and their cost, which recur with the lengths."""
+        key = num_prompt_tokens.tobytes()
+        found = self._prefills.get(key)
+        if found is None:
+            passes = prefill_passes(
+                num_prompt_tokens, max_num_batched_tokens=self._plan.max_num_batched_tokens
+            )
+            found = self._prefills[key] = passes, self._pair.prefill(passes.shape)
+            if len(self._prefills) > _MAX_PREFILLS:
+                self._prefills.pop(next(iter(self._prefills)))
+        return found
 
     def _step(self, *, has_room: bool) -> Process:
         caps = self._plan.num_output_tokens[self._request]

@@ -21,7 +21,7 @@ from specsim.results.table import ColumnData
 from specsim.scenario import Scenario, load_scenario
 from specsim.speculation import PlainRounds, RoundSource, build_rounds
 
-DEFAULT_HORIZON = 64
+DEFAULT_HORIZON = 256
 
 Progress = Callable[[int, int, int], None]
 """Called with the tokens of arms done, of all arms at most, and those that this arm has emitted."""
