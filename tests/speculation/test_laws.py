@@ -84,10 +84,10 @@ def test_replay_and_live_sampling_have_one_law_of_rounds(lookahead: int, size: i
 
 
 def test_another_draft_has_another_law_of_rounds() -> None:
-    """The negative control of the test above: it sees a draft that is a little worse."""
+    """The negative control of the test above: it sees a draft that is worse."""
     caps = np.full(4000, 10)
     pair = random_pair(7, size=4)
-    worse = MarkovPair(pair._target, 0.7 * pair._draft + 0.3 * pair._draft[:, ::-1])
+    worse = MarkovPair(pair._target, 0.3 * pair._draft + 0.7 * pair._draft[:, ::-1])
     laws = [_law_of_rounds(_live(one, caps, lookahead=3), caps, 3) for one in (pair, worse)]
     assert homogeneity(*laws) < 1e-6
 

@@ -235,3 +235,30 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
         random_trace(12, [4]).save(tmp_path / "folder.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
+
+
+def test_unions_and_tails_are_stored_beside_the_scalars(tmp_path: Path) -> None:
+    trace = random_trace(13, [4, 3])
+    trace.union_ids = np.tile(np.array([5, 9, -1], dtype=np.int32), (7, 1))
+    trace.log_p = np.tile(np.array([-1, -2, -np.inf], dtype=np.float16), (7, 1))
+    trace.log_q = np.tile(np.array([-2, -1, -np.inf], dtype=np.float16), (7, 1))
+    trace.tail_p = trace.tail_q = trace.tail_overlap = np.full(7, 0.25, dtype=np.float16)
+    trace.tail_token = np.tile(np.array([3, -1], dtype=np.int32), (7, 1))
+    trace.tail_top_probability = np.full((7, 2), 0.5, dtype=np.float16)
+    trace.tail_entropy_nats = np.full((7, 2), 1.5, dtype=np.float16)
+    trace.save(tmp_path / "a.npz")
+    loaded = Trace.load(tmp_path / "a.npz")
+    for name in ("union_ids", "log_p", "tail_overlap", "tail_token", "tail_entropy_nats"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(trace, name))
+
+
+def test_logarithms_above_zero_and_tables_of_different_depths_are_refused() -> None:
+    trace = random_trace(13, [4, 3])
+    trace.tail_token = np.full((7, 2), -1, dtype=np.int32)
+    trace.tail_top_probability = np.full((7, 3), 0.5, dtype=np.float16)
+    trace.tail_entropy_nats = np.full((7, 2), 1.5, dtype=np.float16)
+    with pytest.raises(ConfigError, match="tails: tables of different depths"):
+        trace.check()
+    trace.log_p = np.full((7, 3), 0.5, dtype=np.float16)
+    with pytest.raises(ConfigError, match="log_p: 21 values are not logarithms"):
+        trace.check()
