@@ -105,7 +105,8 @@ def load_language_model(
             network = AutoModelForCausalLM.from_pretrained(
                 folder, local_files_only=True, dtype=getattr(torch, dtype), **options
             )
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+    except Exception as error:
+        # What the libraries raise at a broken file is not declared, and differs from version to version.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(f"{path}: cannot be loaded as a causal language model: {reason}") from None
     network.to(chosen).eval()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
 from pydantic import Field
 
+from specsim import __version__
 from specsim.config.base import Spec
 from specsim.errors import ConfigError, DomainError
 from specsim.recording.drafts import RecordedDraft
@@ -180,18 +181,11 @@ def _header(
         draft_sample_method=draft.draft_sample_method,
         prompts=f"{sources}; at most {settings.max_tokens} tokens each, batches of {settings.batch_size}",
         seed=settings.seed,
-        created_by=f"specsim {_version('specsim-llm')}",
+        created_by=f"specsim {__version__}",
         versions={"python": platform.python_version()}
-        | {name: _version(name) for name in ("numpy", "torch", "transformers")},
+        | {name: version(name) for name in ("numpy", "torch", "transformers")},
         sha256={role: digest for role, digest in hashes.items() if digest is not None},
     )
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _check_lengths(target: LanguageModel, prompts: Sequence[Prompt], max_tokens: int) -> None:

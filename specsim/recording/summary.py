@@ -10,6 +10,7 @@ from specsim.arrays import Bools, Floats
 from specsim.errors import ConfigError, DomainError
 from specsim.results.statistics import interval, resample
 from specsim.results.sums import Sums
+from specsim.speculation.recorded import RecordedPaths
 from specsim.speculation.trace import Trace
 from specsim.streams import RandomStreams
 
@@ -60,7 +61,9 @@ def acceptance_by_domain(
     Raises
     ------
     DomainError
-        K below 1, or deeper than the trace's proposals.
+        K below 1.
+    ConfigError
+        K deeper than the trace's proposals, or a trace that records neither them nor the overlap.
     """
     if num_speculative_tokens < 1:
         raise DomainError(f"num_speculative_tokens: at least 1, not {num_speculative_tokens}")
@@ -115,40 +118,20 @@ def has_proposal(trace: Trace) -> Bools:
     return np.ones(trace.num_tokens, dtype=np.bool_)
 
 
-def path_acceptance(trace: Trace, prompt: int, depth: int) -> Floats:
-    """Probability, given the path, that the draft at each depth of a round is kept, [N, depth].
-
-    A proposal is kept iff it is the path's token; a drawn token with probability min(1, q/p) of the
-    path's token (Leviathan et al. 2023, Algorithm 1, conditioned on the path). 0 past the path's end.
-    """
-    bound = slice(int(trace.offsets[prompt]), int(trace.offsets[prompt + 1]))
-    token = trace.token[bound]
-    at = np.arange(len(token))[:, None] + np.arange(depth)
-    inside = at < len(token)
-    at = np.where(inside, at, 0)
-    if trace.proposal_token is not None:
-        if depth > trace.proposal_token.shape[1]:
-            raise DomainError(
-                f"the trace records {trace.proposal_token.shape[1]} proposals a round, not {depth}"
-            )
-        kept = trace.proposal_token[bound, :depth] == token[at]
-        return np.where(inside & kept, 1.0, 0.0)
-    if trace.q_token is None or trace.draft_argmax is None:
-        raise ConfigError("the trace records neither proposals nor q of the path's tokens")
-    if trace.header.draft_sample_method == "greedy":
-        along = np.where(trace.draft_argmax[bound] == token, 1.0, 0.0)
-    else:
-        along = np.minimum(1.0, trace.q_token[bound].astype(np.float64) / trace.p_token[bound])
-    return np.where(inside, along[at], 0.0)
-
-
 def expected_rounds(trace: Trace, prompt: int, *, num_speculative_tokens: int) -> float:
     """Return the mean number of rounds that emit a prompt's path after its first token, which prefill emits.
 
     Exact: a pass forward over the probability that a round starts at each position.
     """
-    acceptance = path_acceptance(trace, prompt, num_speculative_tokens)
-    num_tokens = len(acceptance)
+    num_tokens = int(trace.offsets[prompt + 1] - trace.offsets[prompt])
+    paths = RecordedPaths(
+        trace,
+        draft_sample_method=trace.header.draft_sample_method,
+        num_speculative_tokens=num_speculative_tokens,
+    )
+    starts = np.arange(num_tokens)
+    kept = paths.acceptance(np.full(num_tokens, prompt), starts, num_speculative_tokens)
+    acceptance = np.nan_to_num(kept, nan=0.0)
     reach = np.zeros(num_tokens + num_speculative_tokens + 1)
     reach[1] = 1.0
     for start in range(1, num_tokens):

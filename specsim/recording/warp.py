@@ -14,7 +14,7 @@ GREEDY_BELOW = 1e-5
 class Warp:
     """Temperature, top-k and top-p, applied in this order.
 
-    The same law as :mod:`specsim.speculation.sampling`, on tensors on the model's device.
+    The same law as :mod:`specsim.speculation.warpers`, ties to the lowest id, on tensors on the model's device.
     """
 
     temperature: float
@@ -22,14 +22,14 @@ class Warp:
     top_p: float = 1.0
 
     def __call__(self, logits: torch.Tensor) -> torch.Tensor:
-        """Probabilities [..., V] in float32 of logits [..., V]; greedy ties go to the lowest id."""
+        """Probabilities [..., V] in float32 of logits [..., V]; rows sum to 1 up to rounding."""
         logits = logits.float()
         if self.temperature < GREEDY_BELOW:
             best = logits.argmax(-1, keepdim=True)
             return torch.zeros_like(logits).scatter_(-1, best, 1.0)
         logits = logits / self.temperature
         if self.top_k is not None and self.top_k < logits.shape[-1]:
-            keep = logits.topk(self.top_k, dim=-1).indices
+            keep = logits.sort(dim=-1, descending=True, stable=True).indices[..., : self.top_k]
             logits = torch.full_like(logits, -torch.inf).scatter_(-1, keep, logits.gather(-1, keep))
         probabilities = torch.softmax(logits, -1)
         if self.top_p < 1.0:
