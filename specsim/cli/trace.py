@@ -118,6 +118,8 @@ def slice_(
 
 
 def _shown(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "-"
     limits = estimate.interval
     return f"{estimate.value:.2f}" + ("" if limits is None else f" ({limits[0]:.2f} to {limits[1]:.2f})")
 

@@ -21,7 +21,8 @@ ALL_DOMAINS = "all"
 class Estimate:
     """A ratio of sums over prompts."""
 
-    value: float
+    value: float | None
+    """None where there is nothing to divide by, such as rounds of one token."""
     interval: tuple[float, float] | None
     """95 % confidence limits from resampling prompts; None from one prompt."""
 
@@ -146,7 +147,7 @@ def expected_rounds(trace: Trace, prompt: int, *, num_speculative_tokens: int) -
 def _ratio(totals: Sums, resampled: Sums, numerator: str, denominator: str, num_prompts: int) -> Estimate:
     below = totals[denominator].sum()
     if below == 0:
-        return Estimate(np.nan, None)
+        return Estimate(None, None)
     with np.errstate(invalid="ignore"):
         ratios = resampled[numerator] / resampled[denominator]
     return Estimate(float(totals[numerator].sum() / below), interval(ratios, num_prompts))

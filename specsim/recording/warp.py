@@ -14,7 +14,7 @@ GREEDY_BELOW = 1e-5
 class Warp:
     """Temperature, top-k and top-p, applied in this order.
 
-    The same law as :mod:`specsim.speculation.warpers`, ties to the lowest id, on tensors on the model's device.
+    The law of :mod:`specsim.speculation.warpers`, ties to the lowest id included, on the model's device.
     """
 
     temperature: float

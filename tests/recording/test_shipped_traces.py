@@ -1,0 +1,82 @@
+"""The shipped traces: whole, small, real, of several domains."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specsim.recording import acceptance_by_domain, load_prompt_set
+from specsim.speculation.trace import Trace
+
+FOLDER = Path(__file__).parents[2] / "scenarios" / "traces"
+FILES = sorted(FOLDER.glob("*.npz"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_shipped_trace_is_whole_and_has_three_domains(file: Path) -> None:
+    trace = Trace.load(file)
+    assert trace.num_tokens >= 2000
+    domains, counts = np.unique(trace.domain, return_counts=True)
+    assert len(domains) >= 3
+    assert counts.min() >= 10
+    assert set(trace.ended_by.tolist()) <= {"eos", "recorder"}
+    assert file.stat().st_size < 150_000
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_shipped_trace_says_how_to_record_it_again(file: Path) -> None:
+    header = Trace.load(file).header
+    assert header.target == "SmolLM2-135M-Instruct.Q4_1"
+    assert header.sha256["target"].startswith("b179c9523d0e6a0f")
+    assert "written for specsim" in header.prompts
+    assert f"t{header.temperature}" in file.stem
+
+
+def test_shipped_traces_are_under_5_mb_in_all() -> None:
+    assert FILES
+    assert sum(file.stat().st_size for file in FILES) < 5_000_000
+
+
+def test_all_drafts_of_one_temperature_follow_the_same_continuations() -> None:
+    lookup = Trace.load(FOLDER / "smollm2_lookup_t0.7.npz")
+    exit_24 = Trace.load(FOLDER / "smollm2_exit24_t0.7.npz")
+    np.testing.assert_array_equal(lookup.token, exit_24.token)
+    np.testing.assert_array_equal(lookup.p_token, exit_24.p_token)
+
+
+def test_the_trace_holds_the_shipped_prompts() -> None:
+    trace = Trace.load(FOLDER / "smollm2_lookup_t0.7.npz")
+    domains = list(dict.fromkeys(trace.domain.tolist()))
+    counts = [int(np.sum(trace.domain == domain)) for domain in domains]
+    assert counts == [len(load_prompt_set(domain).prompts) for domain in domains]
+
+
+def test_lookup_helps_where_the_prompt_is_quoted() -> None:
+    rows = acceptance_by_domain(Trace.load(FOLDER / "smollm2_lookup_t0.7.npz"))
+    by_domain = {row.domain: row.acceptance_rate for row in rows}
+    quoting, chatting = by_domain["documentation"].interval, by_domain["chat"].interval
+    assert quoting is not None
+    assert chatting is not None
+    assert quoting[0] > chatting[1]
+
+
+def test_acceptance_along_the_path_agrees_with_the_overlap() -> None:
+    trace = Trace.load(FOLDER / "smollm2_exit24_t0.7.npz")
+    assert trace.q_token is not None
+    assert trace.overlap is not None
+    difference = np.minimum(1.0, trace.q_token / trace.p_token) - trace.overlap
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(trace.num_tokens)
+
+
+def test_traces_load_and_are_summed_up_without_torch() -> None:
+    script = (
+        "import sys; from specsim.recording import acceptance_by_domain;"
+        "from specsim.speculation.trace import Trace;"
+        f"[acceptance_by_domain(Trace.load(file)) for file in {[str(file) for file in FILES]}];"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=FOLDER.parents[1])
