@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from specsim.hardware import Accelerator, CostModel, ModelSpec, Placement
 from specsim.hardware.formats import CacheDtype
+from specsim.hardware.limited import LimitedCosts
 from specsim.hardware.lookup import HostLookup
 from specsim.hardware.memory import Resident, check_fit, plan_memory
 from specsim.scenario import Scenario
@@ -50,6 +51,8 @@ def deploy_target(scenario: Scenario) -> Deployed:
     placement = Placement(
         role="target",
         tensor_parallel_size=target.tensor_parallel_size,
+        is_expert_parallel=target.enable_expert_parallel,
+        is_eager=target.enforce_eager,
         weight_dtype=target.dtype,
         kv_dtype=_CACHE_DTYPES[target.kv_cache_dtype],
     )
@@ -64,9 +67,14 @@ def deploy_draft(scenario: Scenario) -> Deployed | None:
     if config.method == "ngram" and profile.kind != "unit":
         lookup = HostLookup(lookup_s=profile.draft_launch_s)
         return Deployed(profile, lookup, None, num_devices=0, has_own_devices=False)
+    size, model = config.draft_tensor_parallel_size, config.model
+    has_experts = model is not None and model.num_mixture_layers > 0
     placement = Placement(
         role="draft",
-        tensor_parallel_size=config.draft_tensor_parallel_size,
+        tensor_parallel_size=size,
+        # As in vLLM, the draft follows the target, where it has experts and devices to spread them over.
+        is_expert_parallel=scenario.target.enable_expert_parallel and has_experts and size > 1,
+        is_eager=scenario.target.enforce_eager and size > 1,
         weight_dtype=config.quantization or scenario.target.dtype,
         kv_dtype=_CACHE_DTYPES[config.kv_cache_dtype],
     )
@@ -122,7 +130,7 @@ def _deployed(
 ) -> Deployed:
     return Deployed(
         profile=profile,
-        cost=profile.build(model, placement),
+        cost=LimitedCosts(profile.place(model, placement), name=profile.name),
         resident=None if model is None else Resident(model, placement),
         num_devices=placement.tensor_parallel_size,
         has_own_devices=has_own_devices,

@@ -122,6 +122,9 @@ class Pair:
             "target_clock_fraction": target.clock_fraction,
             "limit_s": target.limit_s + draft.limit_s if draft else target.limit_s,
             "limit_j": target.limit_j + draft.limit_j if draft else target.limit_j,
+            "device_limit_j": (
+                target.device_limit_j + draft.device_limit_j if draft else target.device_limit_j
+            ),
         }
         return Block(draft_ps, target.duration_ps, columns)
 

@@ -66,6 +66,8 @@ class Accelerator(Spec):
 
     computes_energy: ClassVar[bool] = True
     """The kind turns power into energy."""
+    computes_communication: ClassVar[bool] = False
+    """The kind knows launches and messages between devices, so that they can be chosen."""
 
     kind: str
     """Kind of profile."""
@@ -180,8 +182,22 @@ class Accelerator(Spec):
             compute_dtype=compute_dtype,
             kv_dtype=kv_dtype,
         )
-        if is_expert_parallel and model is not None and not model.num_mixture_layers:
+        return self.place(model, placement)
+
+    def place(self, model: ModelSpec | None, placement: Placement) -> CostModel:
+        """Return the cost of one model's steps, placed as said; see ``cost_model``.
+
+        Raises
+        ------
+        ConfigError
+            Where the model, or this kind of profile, has nothing that the placement speaks of.
+        """
+        if placement.is_expert_parallel and model is not None and not model.num_mixture_layers:
             raise ConfigError(f"model '{model.name}' has no experts to spread over devices")
+        chosen = {"expert parallelism": placement.is_expert_parallel, "eager launch": placement.is_eager}
+        for choice, is_chosen in chosen.items():
+            if is_chosen and not self.computes_communication:
+                raise ConfigError(f"profile '{self.name}' of kind {self.kind} does not tell {choice} apart")
         return self.build(model, placement)
 
     @abstractmethod

@@ -38,4 +38,5 @@ class HostLookup:
             clock_fraction=nothing + 1.0,
             limit_s=nothing,
             limit_j=nothing,
+            device_limit_j=nothing,
         )

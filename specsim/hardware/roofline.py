@@ -59,6 +59,8 @@ class Coefficients:
     byte_j: float
     flop_j: float
     limit: Limit
+    device_limit: Limit | None
+    """By the energy of the chips alone; None where the profile does not state it."""
     valid_positions: tuple[int, int] | None
     valid_context: tuple[int, int] | None
 
@@ -127,6 +129,11 @@ class RooflineCosts:
             clock_fraction=clock,
             limit_s=law.limit.time(least_bytes, work.flops),
             limit_j=law.limit.energy(least_bytes, work.flops),
+            device_limit_j=(
+                np.zeros_like(least_bytes)
+                if law.device_limit is None
+                else law.device_limit.energy(least_bytes, work.flops)
+            ),
         )
         is_empty = work.positions <= 0.0
         return without(costs, is_empty) if is_empty.any() else costs
@@ -204,4 +211,5 @@ def without(costs: StepCosts, is_empty: Bools) -> StepCosts:
         clock_fraction=clock,
         limit_s=costs.limit_s * kept,
         limit_j=costs.limit_j * kept,
+        device_limit_j=costs.device_limit_j * kept,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -146,6 +146,8 @@ class RooflineProfile(Accelerator):
     >>> profile.peak("bfloat16")
     200000000000000.0
     """
+
+    computes_communication: ClassVar[bool] = True
 
     kind: Literal["roofline"] = "roofline"
     """Kind of profile."""
@@ -338,6 +340,7 @@ class RooflineProfile(Accelerator):
             byte_j=power.memory_w / bandwidth if power else 0.0,
             flop_j=power.compute_w / peak if power else 0.0,
             limit=self.limit(placement),
+            device_limit=self.limit(placement, basis="device") if self.device_energy else None,
             valid_positions=self.valid.num_positions,
             valid_context=self.valid.context_tokens,
         )

@@ -61,7 +61,9 @@ class StepCosts:
     limit_s: Floats
     """Physical limit of the step at datasheet peaks, s."""
     limit_j: Floats
-    """Physical limit of the step's energy, J."""
+    """Physical limit of the step's energy at the board's own slopes, J; 0 where they are not known."""
+    device_limit_j: Floats
+    """Floor of the chips' energy alone, which no board reaches, J; 0 where it is not known."""
 
 
 class CostModel(Protocol):

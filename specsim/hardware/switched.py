@@ -44,4 +44,5 @@ class SwitchedCosts:
             clock_fraction=np.where(is_few, few.clock_fraction, many.clock_fraction),
             limit_s=few.limit_s,
             limit_j=few.limit_j,
+            device_limit_j=few.device_limit_j,
         )

@@ -150,6 +150,7 @@ class TableCosts:
             clock_fraction=np.ones_like(time_s),
             limit_s=zeros if self._bytes_per_s is None else num_bytes / self._bytes_per_s,
             limit_j=zeros,
+            device_limit_j=zeros,
         )
         return without(costs, is_empty) if is_empty.any() else costs
 

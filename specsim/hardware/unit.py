@@ -65,4 +65,5 @@ class UnitCosts:
             clock_fraction=np.ones_like(time_s),
             limit_s=zeros,
             limit_j=zeros,
+            device_limit_j=zeros,
         )

@@ -63,7 +63,8 @@ STEPS: tuple[Column, ...] = (
     Column("target_bytes", "float64", "B", "bytes moved by the target pass"),
     Column("target_clock_fraction", "float64", "", "target: clock as a fraction of the nominal clock"),
     Column("limit_s", "float64", "s", "physical limit of draft and target passes at datasheet peaks"),
-    Column("limit_j", "float64", "J", "physical limit of their energy"),
+    Column("limit_j", "float64", "J", "physical limit of their energy, by the boards' own slopes"),
+    Column("device_limit_j", "float64", "J", "floor of the chips' energy alone; 0 where it is not known"),
 )
 
 ROUNDS: tuple[Column, ...] = (

@@ -29,6 +29,27 @@ class Deployment(Spec):
     """Format of the KV cache; ``auto`` is two bytes."""
     tensor_parallel_size: int = Field(default=1, ge=1, le=64)
     """Devices that share each layer."""
+    enable_expert_parallel: bool = False
+    """Spread routed experts over the devices whole, those of the draft as well; else each is sliced."""
+    enforce_eager: bool = False
+    """Launch from the host, not from a captured graph, the draft as well; felt in all-reduces only."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        faults = [
+            (name, f"changes nothing on one device; remove it, or set tensor_parallel_size{hint}")
+            for name, is_set, hint in (
+                ("enable_expert_parallel", self.enable_expert_parallel, ""),
+                ("enforce_eager", self.enforce_eager, " (only the launch of all-reduces is told apart)"),
+            )
+            if is_set and self.tensor_parallel_size == 1
+        ]
+        if self.enable_expert_parallel and self.model is not None and not self.model.num_mixture_layers:
+            faults.append(
+                ("enable_expert_parallel", f"model '{self.model.name}' has no experts to spread over devices")
+            )
+        refuse(faults)
+        return self
 
 
 class SpeculativeConfig(Spec):

@@ -48,6 +48,7 @@ class LinearCost:
             clock_fraction=zeros + 1,
             limit_s=zeros,
             limit_j=zeros,
+            device_limit_j=zeros,
         )
 
 
