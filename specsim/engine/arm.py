@@ -65,7 +65,7 @@ def run_arm(
             horizon=horizon,
         ),
         arrivals=arrivals,
-        pair=_pair(env, prepared.target, prepared.draft if speculates else None),
+        pair=pair_of(env, prepared.target, prepared.draft if speculates else None),
         rounds=rounds,
         recorder=recorder,
     )
@@ -78,7 +78,8 @@ def run_arm(
     )
 
 
-def _pair(env: simpy.Environment, target: Deployed, draft: Deployed | None) -> Pair:
+def pair_of(env: simpy.Environment, target: Deployed, draft: Deployed | None) -> Pair:
+    """Return target and draft on their accelerators; without a draft the target alone."""
     device = Accelerator(env, target.profile.name)
     model = Model(device, target.cost, prefills=target.prefills)
     if draft is None:

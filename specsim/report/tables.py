@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from specsim.results.metrics import Metrics
-from specsim.results.summary import Bounds, Estimate, Summary, number
+from specsim.results.summary import Bounds, Estimate, Speedup, Summary, number
 
 _PIPE_WIDTH = 80
 _PART_NAMES = {
@@ -89,29 +89,44 @@ def _comparison(summary: Summary) -> Iterator[Table | str]:
     """Baseline | speculation | change, with 95 % intervals below the values that have one."""
     speculation = summary["speculation"]
     table = _plain_table("", "baseline", *(() if speculation is None else ("speculation", "change")))
+    for row in comparison_rows(summary):
+        table.add_row(*row)
+    yield table
+    yield reading_note(summary)
+    if summary["speedup"] is not None:
+        yield speedup_line(summary["speedup"])
+
+
+def comparison_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
+    """Yield title, baseline and, with speculation, its value and the change, of every known metric."""
     is_guess = summary["provenance"].get("power_is_estimated") is True
     for row in _ROWS:
-        cells = list(_cells(summary, row))
+        cells = tuple(_cells(summary, row))
         if any(cell != "-" for cell in cells):
             guess = "est. " if row.metric.startswith("energy") and is_guess else ""
-            table.add_row(guess + row.title, *cells)
-    yield table
+            yield (guess + row.title, *cells)
+
+
+def reading_note(summary: Summary) -> str:
+    """Return what the brackets and the metrics mean."""
     num_prompts = summary["intervals"]["num_prompts"]
     brackets = f"In brackets: 95% intervals over {num_prompts} prompts. " if num_prompts > 1 else ""
-    yield (
+    return (
         f"{brackets}p99: by linear interpolation. TPOT: per token after the first. "
         "ITL: between chunks, one a verify step."
     )
-    if summary["speedup"] is not None:
-        named = (("TPOT", "tpot"), ("E2EL", "e2el"), ("throughput", "throughput"), ("energy", "energy"))
-        estimates: dict[str, Estimate] = {
-            "tpot": summary["speedup"]["tpot"],
-            "e2el": summary["speedup"]["e2el"],
-            "throughput": summary["speedup"]["throughput"],
-            "energy": summary["speedup"]["energy"],
-        }
-        shown = [f"{title} {_ratio(estimates[name])}" for title, name in named if estimates[name]["mean"]]
-        yield f"Speed-up, ratios of sums: {', '.join(shown)}."
+
+
+def speedup_line(speedup: Speedup) -> str:
+    """Return the speed-ups with their intervals on one line."""
+    named: tuple[tuple[str, Estimate], ...] = (
+        ("TPOT", speedup["tpot"]),
+        ("E2EL", speedup["e2el"]),
+        ("throughput", speedup["throughput"]),
+        ("energy", speedup["energy"]),
+    )
+    shown = [f"{title} {_ratio(estimate)}" for title, estimate in named if estimate["mean"]]
+    return f"Speed-up, ratios of sums: {', '.join(shown)}."
 
 
 def _cells(summary: Summary, row: _Row) -> Iterator[str]:

@@ -1,0 +1,236 @@
+"""Data of the live panel: what a round costs on each device, by batch and lookahead.
+
+The page combines these tables with the closed forms and computes no cost of its own, so its numbers are
+those of the cost models, whatever their kind. What is not in the tables is not shown: nothing is
+interpolated between batches, lookaheads or contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from specsim.arrays import PICOSECONDS_PER_SECOND, Floats, Ints
+from specsim.config import names
+from specsim.engine.deploy import Deployed, check_memory, deploy_draft, deploy_target
+from specsim.engine.price import price_rounds
+from specsim.errors import CapacityError, ConfigError, DomainError
+from specsim.hardware import Accelerator, UnitProfile, load_profile
+from specsim.scenario import Scenario
+from specsim.speculation.rounds import Rounds
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+LOOKAHEADS = tuple(range(17))
+CONTEXTS = (0, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+
+_UNITS = {"ps": PICOSECONDS_PER_SECOND, "nj": 1e9}
+"""How many of the engine's whole units make an SI unit."""
+
+Grid = list[list[float] | None]
+"""Numbers [batch][lookahead]; null for a batch that does not fit or that the profile does not cover."""
+
+
+class DeviceCosts(TypedDict):
+    """Cost of a round on one device, by batch and lookahead; lookahead 0 is the baseline's step."""
+
+    name: str
+    draft_s: Grid
+    """All draft passes of a round, s."""
+    target_s: Grid
+    """The pass that verifies, s."""
+    draft_j: Grid | None
+    """Joules of the draft passes; null where unknown or withheld."""
+    target_j: Grid | None
+    draft_flops: Grid
+    target_flops: Grid
+    draft_flops_ratio: float | None
+    """Operations of a draft position ÷ a target position, where the cost model counts none."""
+    notes: list[str]
+    """What is withheld or marked, and which batches lack why."""
+
+
+class CacheBytes(TypedDict):
+    """Bytes that a round moves on the scenario's own device, [batch][context][lookahead]."""
+
+    draft_bytes: list[Grid]
+    target_bytes: list[Grid]
+
+
+class WhatIf(TypedDict):
+    """All tables of the live panel."""
+
+    batches: list[int]
+    lookaheads: list[int]
+    contexts: list[int]
+    context_tokens: int
+    """Cached tokens a sequence at which ``devices`` are priced."""
+    devices: list[DeviceCosts]
+    """The scenario's own device first."""
+    absent: list[str]
+    """Devices that cannot run this pair of models, and why."""
+    cache: CacheBytes
+    start: dict[str, float]
+    """Where the sliders begin: acceptance_rate, lookahead, batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """Costs of rounds at one batch, [lookahead]."""
+
+    draft_s: Floats
+    target_s: Floats
+    draft_j: Floats
+    target_j: Floats
+    draft_flops: Floats
+    target_flops: Floats
+    draft_bytes: Floats
+    target_bytes: Floats
+
+
+def what_if(
+    scenario: Scenario,
+    *,
+    context_tokens: int,
+    acceptance_rate: float,
+    batch: int,
+    devices: Sequence[str] = (),
+) -> WhatIf:
+    """Price rounds of a scenario's models by batch and lookahead on its own device and on others.
+
+    Parameters
+    ----------
+    scenario
+        Models, devices and formats; what it says of requests is not used.
+    context_tokens
+        Cached tokens of each sequence.
+    acceptance_rate, batch
+        Where the sliders begin.
+    devices
+        Names of further profiles for the target; those that cannot run it are listed with the reason.
+    """
+    own = scenario.hardware.target
+    found = [_costs(scenario, own, context_tokens)]
+    absent = []
+    for name in devices:
+        try:
+            profile = load_profile(name)
+            if profile == own or (profile.kind == "unit") != (own.kind == "unit"):
+                continue
+            costs = _costs(scenario, profile, context_tokens)
+        except (ConfigError, DomainError) as error:
+            absent.append(f"{name}: {error}")
+            continue
+        if all(row is None for row in costs["target_s"]):
+            absent.append(costs["notes"][0])
+        else:
+            found.append(costs)
+    return {
+        "batches": list(BATCHES),
+        "lookaheads": list(LOOKAHEADS),
+        "contexts": list(CONTEXTS),
+        "context_tokens": context_tokens,
+        "devices": found,
+        "absent": absent,
+        "cache": _cache_bytes(scenario),
+        "start": {
+            "acceptance_rate": acceptance_rate,
+            "lookahead": scenario.num_speculative_tokens,
+            "batch": max(size for size in BATCHES if size <= max(batch, 1)),
+        },
+    }
+
+
+def shipped_devices() -> tuple[str, ...]:
+    """Names of all accelerator profiles that are found."""
+    return names("hardware_profiles")
+
+
+def _costs(scenario: Scenario, profile: Accelerator, context_tokens: int) -> DeviceCosts:
+    target, draft = _deployed(scenario, profile)
+    notes: list[str] = []
+    rows = [_priced_or_none(scenario, target, draft, batch, context_tokens, notes) for batch in BATCHES]
+    has_joules = profile.has_power
+    profiles = [profile] if draft is None else [profile, draft.profile]
+    if has_joules and any(one.is_power_estimated for one in profiles):
+        has_joules = scenario.show_estimated_energy
+        notes.append("joules rest on estimated watts" if has_joules else "joules withheld: watts are a guess")
+    elif not has_joules:
+        notes.append("joules unknown: the profile states no power")
+    return {
+        "name": profile.name,
+        "draft_s": _grid(rows, "draft_s"),
+        "target_s": _grid(rows, "target_s"),
+        "draft_j": _grid(rows, "draft_j") if has_joules else None,
+        "target_j": _grid(rows, "target_j") if has_joules else None,
+        "draft_flops": _grid(rows, "draft_flops"),
+        "target_flops": _grid(rows, "target_flops"),
+        "draft_flops_ratio": profile.draft_flops_ratio if isinstance(profile, UnitProfile) else None,
+        "notes": [f"{profile.name}: {note}" for note in notes],
+    }
+
+
+def _deployed(scenario: Scenario, profile: Accelerator) -> tuple[Deployed, Deployed | None]:
+    hardware = scenario.hardware.model_copy(update={"target": profile})
+    moved = scenario.model_copy(update={"hardware": hardware})
+    return deploy_target(moved), deploy_draft(moved)
+
+
+def _priced_or_none(
+    scenario: Scenario,
+    target: Deployed,
+    draft: Deployed | None,
+    batch: int,
+    context_tokens: int,
+    notes: list[str],
+) -> _Priced | None:
+    """Price all lookaheads of a batch, or say why the device cannot run it; once for the smallest batch."""
+    try:
+        if target.resident is not None:
+            check_memory(scenario, target, draft, num_sequences=batch, context_tokens=context_tokens)
+        return _priced(target, draft, batch, context_tokens)
+    except (CapacityError, DomainError) as error:
+        if not any(note.startswith("batch") for note in notes):
+            notes.append(f"batch {batch} and more: {error}")
+        return None
+
+
+def _priced(target: Deployed, draft: Deployed | None, batch: int, context_tokens: int) -> _Priced:
+    cached: Ints = np.full(batch, context_tokens, dtype=np.int64)
+    lookahead = np.repeat(np.array(LOOKAHEADS, dtype=np.int64)[:, np.newaxis], batch, axis=1)
+    nothing = np.zeros_like(lookahead)
+    # Nothing is emitted, so that every row is priced at the same context.
+    rounds = Rounds(lookahead, lookahead, lookahead + 1, nothing, nothing, nothing.astype(np.bool_))
+    baseline = price_rounds(target, None, cached, rounds.first(1)).columns
+    speculation = price_rounds(target, draft, cached, rounds).columns
+
+    def of(name: str) -> Floats:
+        both = np.concatenate([baseline[name], speculation[name][1:]])
+        return np.asarray(both / _UNITS.get(name.rpartition("_")[2], 1.0), dtype=np.float64)
+
+    return _Priced(
+        draft_s=of("draft_ps"),
+        target_s=of("target_ps"),
+        draft_j=of("draft_energy_nj"),
+        target_j=of("target_energy_nj"),
+        draft_flops=of("draft_flops"),
+        target_flops=of("target_flops"),
+        draft_bytes=of("draft_bytes"),
+        target_bytes=of("target_bytes"),
+    )
+
+
+def _cache_bytes(scenario: Scenario) -> CacheBytes:
+    target, draft = _deployed(scenario, scenario.hardware.target)
+    tables: CacheBytes = {"draft_bytes": [], "target_bytes": []}
+    for batch in BATCHES:
+        rows = [_priced_or_none(scenario, target, draft, batch, context, []) for context in CONTEXTS]
+        tables["draft_bytes"].append(_grid(rows, "draft_bytes"))
+        tables["target_bytes"].append(_grid(rows, "target_bytes"))
+    return tables
+
+
+def _grid(rows: Sequence[_Priced | None], name: str) -> Grid:
+    return [None if row is None else getattr(row, name).tolist() for row in rows]
