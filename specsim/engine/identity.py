@@ -63,6 +63,7 @@ def provenance(
         approximate=is_approximate,
         lossy=not is_lossless,
         power_is_estimated=any(device.is_power_estimated for device in devices),
+        device_energy_is_estimated=any(device.is_device_energy_estimated for device in devices),
         notes=_notes(scenario),
         versions=installed_versions(),
     )

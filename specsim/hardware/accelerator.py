@@ -102,6 +102,11 @@ class Accelerator(Spec):
         return any(is_guess(self.source_of(path)) for path in paths)
 
     @property
+    def is_device_energy_estimated(self) -> bool:
+        """The floor of the chips' energy rests on a guess; False where there is none."""
+        return False
+
+    @property
     def is_fitted(self) -> bool:
         """The profile was calibrated on measurements of whole steps."""
         return self.fitted is not None

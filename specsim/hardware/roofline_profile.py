@@ -14,6 +14,7 @@ from specsim.hardware.formats import ACTIVATION_BYTES, PLAIN_ARITHMETIC, Dtype, 
 from specsim.hardware.limit import Limit
 from specsim.hardware.model import ModelSpec
 from specsim.hardware.parallel import AllReduce, Links, num_cache_shards
+from specsim.hardware.provenance import is_guess
 from specsim.hardware.roofline import Coefficients, RooflineCosts
 from specsim.hardware.step import CostModel
 from specsim.hardware.switched import SwitchedCosts
@@ -206,6 +207,12 @@ class RooflineProfile(Accelerator):
             return []
         message = f"{highest:g} times the compute efficiency exceeds the datasheet peak ({fastest:.3g} of it)"
         return [("power.clock.max_fraction", message)]
+
+    @property
+    def is_device_energy_estimated(self) -> bool:
+        """The floor of the chips' energy rests on a guess; False where there is none."""
+        given = self.device_energy.model_dump() if self.device_energy else {}
+        return any(is_guess(self.source_of(f"device_energy.{key}")) for key in given)
 
     @property
     def plain_dtype(self) -> Dtype:

@@ -38,7 +38,12 @@ DEFINITIONS: dict[str, str] = {
     "spec_decode_acceptance_rate": "accepted / drafted tokens, percent; drafts past the end of a sequence "
     "count as drafted",
     "spec_decode_acceptance_length": "1 + accepted / rounds that draft",
-    "limit_fraction": "physical limit of the decode steps at datasheet peaks / their simulated time",
+    "limit_fraction": "physical limit of the decode steps at datasheet peaks / their simulated time; "
+    "energy_limit_fraction the same of joules",
+    "limit_ms_per_token": "physical limit of the decode steps that a sequence is in / the tokens it emits in "
+    "them: (sum of the draft passes' limits + that of verification) / tokens per round; "
+    "limit_joules_per_token the same of a step's joules / all its tokens, by the boards' own joules per "
+    "byte and operation; device_limit_joules_per_token by those of the chips alone, a floor",
     "energy_joules": "drafted tokens share a draft pass, verified positions a target pass; rejected ones are "
     "wasted",
     "operations_factor": "operations per decoded token / those of the baseline (Leviathan et al. 2023, "
@@ -89,6 +94,7 @@ def arm_metrics(
         "energy_limit_fraction": _limit_fraction(
             arm, "limit_j", arm.steps.floats("draft_energy_j") + arm.steps.floats("target_energy_j")
         ),
+        **_limits_per_token(arm),
         "energy_joules": energy,
         "time_seconds": partition(
             arm.steps, arm.steps.floats("draft_s"), arm.steps.floats("target_s"), idle=arm.idle_s
@@ -162,6 +168,20 @@ def _operation_parts(arm: ArmTables, draft_flops_ratio: float | None) -> dict[st
     if draft_flops_ratio is not None or not np.any(target):
         return dict.fromkeys(PARTS, float("nan"))
     return partition(arm.steps, draft, target, idle=0.0)
+
+
+def _limits_per_token(arm: ArmTables) -> dict[str, float]:
+    """Limits of a decoded token: of time for the sequence that it belongs to, of joules over the batch."""
+    steps = arm.steps
+    decode = is_decode(steps)
+    tokens = float(steps.floats("num_emitted") @ decode)
+    amounts = {
+        "limit_ms_per_token": 1e3 * steps.floats("limit_s") * steps.floats("num_sequences"),
+        "limit_joules_per_token": steps.floats("limit_j"),
+        "device_limit_joules_per_token": steps.floats("device_limit_j"),
+    }
+    bounds = {name: float(amount @ decode) for name, amount in amounts.items()}
+    return {name: bound / tokens if bound and tokens else float("nan") for name, bound in bounds.items()}
 
 
 def _limit_fraction(arm: ArmTables, limit: str, spent: Floats) -> float:

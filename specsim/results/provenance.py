@@ -35,6 +35,8 @@ class Provenance:
     """The verification rule changes the distribution of the output."""
     power_is_estimated: bool = False
     """The joules rest on a guessed figure."""
+    device_energy_is_estimated: bool = False
+    """The floor of the chips' energy rests on a guessed figure."""
     notes: tuple[str, ...] = ()
     """Further limitations, one sentence each."""
     versions: dict[str, str] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from specsim.streams import RandomStreams
 if TYPE_CHECKING:
     import pandas as pd
 
-_JOULES = ("draft_energy_j", "target_energy_j", "limit_j")
+_JOULES = ("draft_energy_j", "target_energy_j", "limit_j", "device_limit_j")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,12 @@ class SimulationResult:
     @property
     def step_table(self) -> Table:
         """The steps, without the joules where they are withheld."""
-        return self.tables.steps.filled(math.nan, *_JOULES) if self.is_energy_withheld else self.tables.steps
+        if self.is_energy_withheld:
+            return self.tables.steps.filled(math.nan, *_JOULES)
+        is_floor_withheld = self.provenance.device_energy_is_estimated and not self.show_estimated_energy
+        return (
+            self.tables.steps.filled(math.nan, "device_limit_j") if is_floor_withheld else self.tables.steps
+        )
 
     @property
     def is_energy_withheld(self) -> bool:
@@ -141,7 +146,7 @@ class SimulationResult:
             "key": self.key,
             "scenario": self.scenario.model_dump(mode="json"),
             "provenance": _provenance(self.provenance),
-            "verdict": verdict(baseline, speedup, self.provenance, is_energy_shown=has_joules),
+            "verdict": verdict(baseline, speculation, speedup, self.provenance, is_energy_shown=has_joules),
             "baseline": baseline,
             "speculation": speculation,
             "speedup": speedup,

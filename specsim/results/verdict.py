@@ -11,6 +11,7 @@ _FEW_PROMPTS = 10
 
 def verdict(
     baseline: Metrics,
+    speculation: Metrics | None,
     speedup: Speedup | None,
     provenance: Provenance,
     *,
@@ -22,23 +23,30 @@ def verdict(
     ----------
     baseline
         Metrics of the baseline arm.
+    speculation
+        Metrics of the speculative arm; None where only the baseline was simulated.
     speedup
-        Of speculation over it; None where only the baseline was simulated.
+        Of speculation over the baseline; None as before.
     provenance
         Of the result.
     is_energy_shown
         Joules are known, or asked for although they rest on a guess.
     """
     if speedup is None:
-        text = f"No speculation in this scenario: baseline only. {_caveats(provenance, is_energy_shown)}"
-        return {"pays": None, "text": text, "break_even_batch": None}
+        parts: tuple[str, ...] = (
+            "No speculation in this scenario: baseline only.",
+            _limits(baseline, None),
+            _caveats(provenance, is_energy_shown),
+        )
+        return {"pays": None, "text": _joined(parts), "break_even_batch": None}
     pays = _pays(speedup["tpot"])
     parts = (
         _headline(pays, speedup, baseline),
         _energy(speedup["energy"], is_estimated=provenance.power_is_estimated),
+        _limits(baseline, speculation),
         _caveats(provenance, is_energy_shown),
     )
-    return {"pays": pays, "text": " ".join(part for part in parts if part), "break_even_batch": None}
+    return {"pays": pays, "text": _joined(parts), "break_even_batch": None}
 
 
 def how_to_read(provenance: Provenance) -> str:
@@ -92,6 +100,10 @@ def known_limitations(
         (
             provenance.power_is_estimated and is_energy_shown,
             "Joules rest on estimated watts: read them as orders of magnitude.",
+        ),
+        (
+            provenance.device_energy_is_estimated and is_energy_shown,
+            "The floor of the chips' energy rests on estimated joules per byte and operation.",
         ),
         (
             not provenance.power_is_estimated and not is_energy_shown,
@@ -155,6 +167,26 @@ def _energy(energy: Estimate, *, is_estimated: bool) -> str:
     change = 100.0 * (1.0 / energy["mean"] - 1.0)
     sign = "−" if change < 0 else "+"
     return f"Energy {sign}{abs(change):.0f} %/token{' (estimated watts)' if is_estimated else ''}."
+
+
+def _limits(baseline: Metrics, speculation: Metrics | None) -> str:
+    """Say how near the decode steps come to their physical limit, in time and in joules where known."""
+    shown = _fractions(baseline if speculation is None else speculation)
+    if not shown:
+        return ""
+    of_time, *of_energy = shown
+    also = f" in time and {of_energy[0]} in energy" if of_energy else ""
+    compared = "" if speculation is None else f" (baseline {' and '.join(_fractions(baseline))})"
+    return f"Decode steps at {of_time} of the physical limit{also}{compared}."
+
+
+def _fractions(metrics: Metrics) -> list[str]:
+    shares = (number(metrics, name) for name in ("limit_fraction", "energy_limit_fraction"))
+    return [f"{100.0 * share:.0f} %" for share in shares if share is not None]
+
+
+def _joined(parts: tuple[str, ...]) -> str:
+    return " ".join(part for part in parts if part)
 
 
 def _caveats(provenance: Provenance, is_energy_shown: bool) -> str:

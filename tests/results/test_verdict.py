@@ -17,7 +17,7 @@ MANY = ClosedLoop(output_tokens=(40,) * 24, prompts=tuple(range(24)), acceptance
 def judged(low: float | None, high: float | None, *, mean: float | None = 1.0) -> bool | None:
     estimate: Estimate = {"mean": mean, "ci_low": low, "ci_high": high, "num_prompts": 5}
     speedup: Speedup = {"e2el": estimate, "tpot": estimate, "throughput": estimate, "energy": estimate}
-    return verdict({}, speedup, ClosedLoop().provenance, is_energy_shown=True)["pays"]
+    return verdict({}, {}, speedup, ClosedLoop().provenance, is_energy_shown=True)["pays"]
 
 
 @pytest.mark.parametrize(
