@@ -21,6 +21,7 @@ class Purpose(IntEnum):
     DRAFT = 6
     POLICY = 7
     BOOTSTRAP = 8
+    SWEEP_DESIGN = 9
 
 
 class RandomStreams:

@@ -1,0 +1,130 @@
+"""An axis of a sweep: one key of the scenario, and the values that it takes."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from specsim.config import Document, expand
+from specsim.config.nodes import Node, Place, Scalar, plain
+from specsim.errors import ConfigError
+from specsim.scenario import REFERENCES
+
+Label: TypeAlias = bool | int | float | str | None
+"""What a value is called in a table."""
+Spacing: TypeAlias = Literal["lin", "log"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of an axis: what it is called, and what is put into the scenario."""
+
+    label: Label
+    node: Node | None
+    """None leaves the scenario's own value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range that can be sampled anywhere between its ends."""
+
+    low: float
+    high: float
+    spacing: Spacing
+    is_whole: bool
+    """Only whole numbers."""
+    unit: str
+    """Unit that is written after each number; may be empty."""
+
+    def at(self, fraction: float) -> float:
+        """Return the number at a fraction of the way, in [0, 1]; whole numbers have equal shares.
+
+        Examples
+        --------
+        >>> round(Span(1.0, 100.0, "log", False, "").at(0.5), 6)
+        10.0
+        """
+        low, high = (self.low, self.high + 1) if self.is_whole else (self.low, self.high)
+        is_log = self.spacing == "log"
+        number = low * math.exp(fraction * math.log(high / low)) if is_log else low + fraction * (high - low)
+        return min(math.floor(number) if self.is_whole else number, self.high)
+
+    def written(self, number: float) -> Label:
+        """Return a number as it is put into a scenario: rounded if whole, with its unit if it has one."""
+        exact = round(number) if self.is_whole else float(number)
+        return f"{exact!r} {self.unit}" if self.unit else exact
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One key and what it is varied over: listed values, a range, or both."""
+
+    key: str
+    values: tuple[Value, ...]
+    """The listed values; none for a range without a number of values."""
+    span: Span | None
+    place: Place
+    """Where it was given, for messages."""
+
+    @property
+    def is_log(self) -> bool:
+        """The values have equal ratios rather than equal steps."""
+        return self.span is not None and self.span.spacing == "log"
+
+    def listed(self) -> tuple[Value, ...]:
+        """Return the values one by one.
+
+        Raises
+        ------
+        ConfigError
+            For a range that says no number of values.
+        """
+        if not self.values:
+            message = "a range without a number of values; give one, as in 1e12..8e12:log:8, or sample it"
+            raise ConfigError([self.place.fault(self.key, message)])
+        return self.values
+
+    def at(self, fraction: float) -> Value:
+        """Return the value at a fraction in [0, 1]: of the range, or of the list in equal shares."""
+        if self.span is None:
+            return self.values[min(int(fraction * len(self.values)), len(self.values) - 1)]
+        return self.number(self.span.at(fraction))
+
+    def numeric(self, value: Value) -> float | None:
+        """Return a value as a number in the unit of the axis, None if it is none."""
+        label = value.label
+        if self.span is not None and self.span.unit and isinstance(label, str):
+            return float(label.partition(" ")[0])
+        is_number = isinstance(label, (int, float)) and not isinstance(label, bool)
+        return float(label) if is_number else None  # type: ignore[arg-type]
+
+    def number(self, number: float) -> Value:
+        """Return a number as a value of this axis."""
+        label = number if self.span is None else self.span.written(number)
+        return Value(label, Scalar(label, self.place))
+
+
+def label_of(node: Node) -> Label:
+    """Return what a value is called in a table: itself, or JSON for a list or mapping."""
+    return node.value if isinstance(node, Scalar) else json.dumps(plain(node))
+
+
+def with_files(axis: Axis, document: Document) -> Axis:
+    """Return an axis whose values that name a file hold what is in the file, read once.
+
+    Raises
+    ------
+    ConfigError
+        For names that stand for no file.
+    """
+    if axis.key not in REFERENCES:
+        return axis
+    kind = {axis.key: REFERENCES[axis.key]}
+    read = []
+    for value in axis.values:
+        assert value.node is not None
+        node = expand(document.put(axis.key, value.node, key_place=axis.place), kind).get(axis.key)
+        read.append(replace(value, node=node))
+    return replace(axis, values=tuple(read))

@@ -1,0 +1,114 @@
+"""What comes of one run of a sweep: its figures, or its error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from specsim.errors import SpecsimError
+from specsim.results.metrics import Metrics
+from specsim.results.summary import Summary
+
+if TYPE_CHECKING:
+    from specsim.scenario import Scenario
+
+Figure: TypeAlias = bool | int | float | str | list[float] | None
+"""One figure of a run; None is undefined or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The figures of one run, or its error."""
+
+    key: str
+    """The run's key: hash of all that its result depends on; empty where there was no scenario to run."""
+    error: str
+    """Why it failed, on one line; empty if it did not."""
+    is_lasting: bool
+    """It would come out the same again: figures, and errors that the input causes."""
+    time_s: float
+    """How long it took, s; 0 where nothing was simulated."""
+    figures: Mapping[str, Figure]
+
+    @property
+    def has_failed(self) -> bool:
+        """There are no figures."""
+        return bool(self.error)
+
+    @classmethod
+    def failed(cls, key: str, error: str, *, is_lasting: bool, time_s: float = 0.0) -> Outcome:
+        """Outcome of a run that failed."""
+        return cls(key, " ".join(error.split()) or "failed", is_lasting, time_s, {})
+
+
+def simulate_group(
+    scenarios: Sequence[tuple[str, Scenario]], store: Path | None, runs: Path | None
+) -> list[Outcome]:
+    """Simulate scenarios one after the other, in a worker process.
+
+    Parameters
+    ----------
+    scenarios
+        Their keys, and themselves.
+    store
+        Folder that each outcome is written to at once, so that a later crash does not lose it; None: none.
+    runs
+        Folder that each whole run is written into, under its key; None: none.
+    """
+    from specsim.sweep.store import Store
+
+    outcomes = []
+    for key, scenario in scenarios:
+        outcome = _simulated(key, scenario, runs)
+        if store is not None:
+            Store(store).put(outcome)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _simulated(key: str, scenario: Scenario, runs: Path | None) -> Outcome:
+    from specsim.engine.simulate import simulate
+    from specsim.results.writer import write
+
+    start_s = time.perf_counter()
+    try:
+        result = simulate(scenario)
+        summary = result.summary()
+        if result.key != key:
+            message = "the worker's version of specsim or of a trace is not that of the sweep"
+            return Outcome.failed(key, message, is_lasting=False)
+        if runs is not None:
+            write(result, runs / key)
+    except SpecsimError as error:
+        return Outcome.failed(key, str(error), is_lasting=True, time_s=time.perf_counter() - start_s)
+    except Exception as error:
+        # One bad point must not end a long sweep; the row names the bug.
+        message = f"internal error: {type(error).__name__}: {error}"
+        return Outcome.failed(key, message, is_lasting=False, time_s=time.perf_counter() - start_s)
+    return Outcome(key, "", True, time.perf_counter() - start_s, dict(figures(summary)))
+
+
+def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures of a run by dotted name: verdict, speed-ups, then all metrics of both arms."""
+    yield "verdict.pays", summary["verdict"]["pays"]
+    yield "num_prompts", summary["intervals"]["num_prompts"]
+    if summary["speedup"] is not None:
+        for name in ("tpot", "e2el", "throughput", "energy"):
+            estimate = summary["speedup"][name]
+            yield f"speedup.{name}", estimate["mean"]
+            yield f"speedup.{name}.ci_low", estimate["ci_low"]
+            yield f"speedup.{name}.ci_high", estimate["ci_high"]
+    yield from _flat("baseline", summary["baseline"])
+    if summary["speculation"] is not None:
+        yield from _flat("speculation", summary["speculation"])
+
+
+def _flat(prefix: str, metrics: Metrics) -> Iterator[tuple[str, Figure]]:
+    for name, value in metrics.items():
+        if isinstance(value, dict):
+            yield from ((f"{prefix}.{name}.{part}", amount) for part, amount in value.items())
+        else:
+            yield f"{prefix}.{name}", value

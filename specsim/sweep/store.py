@@ -1,0 +1,70 @@
+"""Outcomes on disk, one file a run under its key: written whole or not at all, by any number of processes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from specsim.errors import ConfigError
+from specsim.sweep.outcome import Outcome
+
+
+class Store:
+    """A folder of outcomes by key.
+
+    Parameters
+    ----------
+    folder
+        Made at the first write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, key: str) -> Outcome | None:
+        """Return the outcome of a key, or None where there is none."""
+        try:
+            content = json.loads((self.folder / f"{key}.json").read_bytes())
+            outcome = Outcome(**content)
+        except (OSError, ValueError, TypeError):
+            # Absent, or from a machine that went down before the file reached its disk: simulated anew.
+            return None
+        return outcome if outcome.key == key else None
+
+    def put(self, outcome: Outcome) -> None:
+        """Keep an outcome, unless a rerun might come out otherwise.
+
+        Raises
+        ------
+        ConfigError
+            If the folder cannot be written.
+        """
+        if not outcome.is_lasting or not outcome.key:
+            return
+        target = self.folder / f"{outcome.key}.json"
+        fresh = self.folder / f".{outcome.key}.{os.getpid()}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            fresh.write_text(json.dumps(asdict(outcome), allow_nan=False), encoding="utf-8")
+            fresh.replace(target)
+        except OSError as error:
+            raise ConfigError(f"{self.folder}: cannot be written: {error.strerror or error}") from error
+
+    def clean(self) -> None:
+        """Remove what processes that died while writing have left."""
+        for left in self.folder.glob(".*.*"):
+            process = left.name.rpartition(".")[2]
+            if process.isdigit() and not _is_alive(int(process)):
+                left.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
