@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrate import importers
 from calibrate.importer import Defaults, TraceImporter, read_trace, trace_importers
 from calibrate.measurements import Measurements, RoundMeasurements, Trace
 from calibrate.own_format import OwnFormat, write_trace
@@ -14,6 +15,7 @@ __all__ = [
     "RoundMeasurements",
     "Trace",
     "TraceImporter",
+    "importers",
     "read_trace",
     "trace_importers",
     "trace_of",

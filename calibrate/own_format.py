@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -43,7 +44,8 @@ class OwnFormat(Spec):
         with path.open("rb") as stream:
             start = stream.read(_SNIFFED_BYTES).decode("utf-8", errors="replace")
         lines = [line for line in start.splitlines() if not line.startswith("#")]
-        return any(name in line for line in lines[:2] for name in _OWN_TIMES)
+        # Whole names: other tools' columns contain ours.
+        return any(name in re.findall(r"\w+", line) for line in lines[:2] for name in _OWN_TIMES)
 
     def read(self, path: Path, *, defaults: Defaults) -> Trace:
         """Read a file.

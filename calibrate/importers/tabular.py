@@ -1,0 +1,182 @@
+"""CSV files as text tables with the line of each row, and rows that an importer leaves out, counted."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrate.measurements import Trace
+from calibrate.rows import describe_rows, trace_of
+from specsim.arrays import Bools, Floats, Ints
+from specsim.errors import ConfigError, Fault
+from specsim.hardware import ModelSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def refuse(path: Path, message: str, *, row: int | None = None, column: str = "") -> ConfigError:
+    """Return the error of a file that cannot be used, one line."""
+    return ConfigError([Fault(str(path), row, None, column, message)])
+
+
+class SourceTable:
+    """A table of another tool: its columns as text, and which of its rows cannot be used.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    table
+        The rows, all of them text or numbers.
+    row
+        Number of each row in the file, [rows].
+    """
+
+    def __init__(self, path: Path, table: pd.DataFrame, row: Ints) -> None:
+        self.path = path
+        self._table = table
+        self._row = row
+        self._is_kept = np.ones(len(table), dtype=bool)
+        self.warnings: list[Fault] = []
+
+    @classmethod
+    def from_csv(cls, path: Path, required: Sequence[str]) -> SourceTable:
+        """Read a CSV file.
+
+        Raises
+        ------
+        ConfigError
+            Where it is no table of text, holds no rows or lacks a column.
+        """
+        import pandas as pd
+
+        try:
+            table = pd.read_csv(
+                path, dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
+            )
+        except UnicodeDecodeError:
+            raise refuse(path, "is not UTF-8 text") from None
+        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+            raise refuse(path, f"is not a table: {' '.join(str(error).split())}") from None
+        table.columns = table.columns.str.strip()
+        is_blank = (table == "").all(axis=1).to_numpy()
+        row = np.arange(len(table), dtype=np.int64) + 2
+        found = cls(path, table[~is_blank].reset_index(drop=True), row[~is_blank])
+        found.require(required)
+        return found
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._table)
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether there is such a column."""
+        return name in self._table
+
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse a table without rows or without some columns, all of them named at once."""
+        if not len(self):
+            raise refuse(self.path, "holds no rows")
+        given = [str(name) for name in self._table.columns]
+        missing = [name for name in names if name not in given]
+        if missing:
+            faults = []
+            for name in missing:
+                near = difflib.get_close_matches(name, given, n=1, cutoff=0.7)
+                hint = f" (did you mean '{near[0]}'?)" if near else ""
+                faults.append(Fault(str(self.path), None, None, name, f"no such column{hint}"))
+            raise ConfigError(faults)
+
+    def text(self, name: str) -> list[str]:
+        """Return a column as text, [rows]."""
+        return [str(value).strip() for value in self._table[name].tolist()]
+
+    def number(self, name: str) -> Floats:
+        """Return a column as numbers, [rows]; rows that hold none are left out, NaN is a warning too."""
+        import pandas as pd
+
+        raw = self._table[name]
+        values = pd.to_numeric(raw, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        self.leave_out(~np.isfinite(values), f"{name}: is not a finite number")
+        return values
+
+    def optional_number(self, name: str) -> Floats:
+        """Return a column as numbers, [rows]; NaN where empty or where there is no such column."""
+        import pandas as pd
+
+        if name not in self._table:
+            return np.full(len(self), np.nan)
+        return pd.to_numeric(self._table[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def leave_out(self, rows: Bools, reason: str) -> None:
+        """Leave rows out, with a warning that counts those still there and names them.
+
+        Parameters
+        ----------
+        rows
+            The rows, [rows].
+        reason
+            ``column: what is wrong``, or the reason alone.
+        """
+        fresh = rows & self._is_kept
+        if not fresh.any():
+            return
+        self._is_kept &= ~rows
+        column, colon, message = reason.partition(": ")
+        path, text = (column, message) if colon else ("", reason)
+        numbers = self._row[fresh].tolist()
+        self.warnings.append(
+            Fault(str(self.path), numbers[0], None, path, f"{text}; left out {describe_rows(numbers)}")
+        )
+
+    def warn(self, message: str, column: str = "") -> None:
+        """Add a warning that concerns the whole file."""
+        self.warnings.append(Fault(str(self.path), None, None, column, message))
+
+    def trace(
+        self,
+        columns: Mapping[str, object],
+        *,
+        header: Mapping[str, str],
+        models: Mapping[str, ModelSpec] | None = None,
+    ) -> Trace:
+        """Return the trace of columns in the project's own names, with what was left out counted.
+
+        Parameters
+        ----------
+        columns
+            Columns of `calibrate.columns`, each [rows] or one value for all.
+        header
+            What holds for the whole file.
+        models
+            Models by the text of the ``model`` column.
+
+        Raises
+        ------
+        ConfigError
+            Where no row is left, or what is left cannot be used.
+        """
+        import pandas as pd
+
+        kept = np.flatnonzero(self._is_kept)
+        if not kept.size:
+            last = self.warnings[-1] if self.warnings else None
+            reason = f": {last.path or 'file'}: {last.message}" if last else ""
+            raise refuse(self.path, f"none of its {len(self)} rows can be used{reason}")
+        table = pd.DataFrame(columns, index=range(len(self))).iloc[kept]
+        made = trace_of(
+            table,
+            file=str(self.path),
+            header=header,
+            row=self._row[kept],
+            models=models,
+            warnings=self.warnings,
+        )
+        num_left_out = len(self) - kept.size
+        return replace(made, num_rows=len(self), num_dropped=made.num_dropped + num_left_out)
