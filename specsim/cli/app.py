@@ -18,6 +18,7 @@ from specsim import __version__
 from specsim.cli.check import check
 from specsim.cli.list_ import list_
 from specsim.cli.record import record
+from specsim.cli.report import report
 from specsim.cli.run import run
 from specsim.cli.schema import schema
 from specsim.cli.trace import trace
@@ -42,6 +43,7 @@ app.command("check")(check)
 app.command("list")(list_)
 app.command("schema")(schema)
 app.command("record")(record)
+app.command("report")(report)
 app.add_typer(trace)
 
 

@@ -14,17 +14,11 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
+from specsim.report.plots.parts import PART_NAMES
 from specsim.results.metrics import Metrics
 from specsim.results.summary import Bounds, Estimate, Speedup, Summary, number
 
 _PIPE_WIDTH = 80
-_PART_NAMES = {
-    "prefill": "prefill",
-    "draft": "draft, kept tokens",
-    "verify_accepted": "verify, kept tokens",
-    "wasted": "wasted on rejected",
-    "idle": "idle",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +138,15 @@ def _cells(summary: Summary, row: _Row) -> Iterator[str]:
 
 def _breakdown(summary: Summary) -> Iterator[Table | str]:
     """Where time, energy and operations went, per output token of each arm."""
+    head, rows = breakdown_rows(summary)
+    table = _plain_table(*head)
+    for row in rows:
+        table.add_row(*row)
+    yield table
+
+
+def breakdown_rows(summary: Summary) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return head and rows of where time, energy and operations went, per output token of each arm."""
     speculation = summary["speculation"]
     arms = [summary["baseline"]] if speculation is None else [summary["baseline"], speculation]
     quantities = [
@@ -156,15 +159,12 @@ def _breakdown(summary: Summary) -> Iterator[Table | str]:
         if _total(arms[-1], metric) is not None
     ]
     names = ("base", "spec")[: len(arms)]
-    table = _plain_table(
-        "per output token", *(f"{title} {name}" for title, _, _ in quantities for name in names)
-    )
-    for part, name in _PART_NAMES.items():
+    head = ("per output token", *(f"{title} {name}" for title, _, _ in quantities for name in names))
+    rows = []
+    for part, name in [*PART_NAMES.items(), (None, "total")]:
         values = [_per_token(arm, metric, part, scale) for _, metric, scale in quantities for arm in arms]
-        table.add_row(name, *(_figure(value) for value in values))
-    totals = [_per_token(arm, metric, None, scale) for _, metric, scale in quantities for arm in arms]
-    table.add_row("total", *(_figure(total) for total in totals))
-    yield table
+        rows.append((name, *(_figure(value) for value in values)))
+    return head, rows
 
 
 def _efficiency(summary: Summary) -> Iterator[Table | str]:

@@ -20,7 +20,7 @@ def plot_against_batch(
     *,
     batch: str = "workload.max_concurrency",
     series: str | None = "speculative_config.num_speculative_tokens",
-    value: str = "speedup.tpot.mean",
+    value: str = "speedup.tpot",
     low: str | None = None,
     high: str | None = None,
 ) -> Axes:

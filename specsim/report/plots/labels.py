@@ -40,7 +40,7 @@ def label(key: str) -> str:
 
     Examples
     --------
-    >>> label("speedup.tpot.mean"), label("speculation.mean_tpot_ms"), label("num_sequences")
+    >>> label("speedup.tpot"), label("speculation.mean_tpot_ms"), label("num_sequences")
     ('speed-up per token, ×', 'speculation: mean time per output token, ms', 'sequences in the batch')
     """
     if key in _AXES:

@@ -1,0 +1,117 @@
+"""The report of one run: what the page says, from its summary and tables."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from specsim.report.figures import run_plots
+from specsim.report.html import HtmlTable, Page, Section, draw, render
+from specsim.report.run_files import Run
+from specsim.report.tables import breakdown_rows, comparison_rows, reading_note, speedup_line
+from specsim.report.what_if import WhatIf, shipped_devices, what_if
+from specsim.results.metrics import Metrics
+from specsim.results.summary import number
+from specsim.results.writer import config_yaml
+from specsim.scenario import Scenario
+
+_DEFAULT_ACCEPTANCE = 0.7
+"""Where the slider begins if nothing was drafted."""
+
+
+def run_report(run: Run) -> str:
+    """Return the report of a run as HTML text.
+
+    Parameters
+    ----------
+    run
+        Its summary and tables.
+    """
+    summary = run.summary
+    scenario = Scenario.model_validate(summary["scenario"])
+    arms = ("baseline",) if summary["speculation"] is None else ("baseline", "speculation", "change")
+    lines = [reading_note(summary)]
+    if summary["speedup"] is not None:
+        lines.append(speedup_line(summary["speedup"]))
+    head, rows = breakdown_rows(summary)
+    page = Page(
+        title=scenario.name,
+        description=scenario.description,
+        verdict=summary["verdict"]["text"],
+        sections=(
+            Section(
+                "numbers",
+                "In numbers",
+                tables=(
+                    HtmlTable(
+                        "Both arms, on the same luck", ("metric", *arms), list(comparison_rows(summary))
+                    ),
+                    HtmlTable("Where everything goes", head, rows),
+                ),
+                lines=lines,
+            ),
+            Section("figures", "In pictures", figures=draw(run_plots(run))),
+        ),
+        what_if=what_if_of(run, scenario),
+        provenance=[
+            *_provenance(summary["provenance"]),
+            ("seed", str(summary["seed"])),
+            ("key", summary["key"]),
+        ],
+        notes=(
+            ("How wide to read it", [summary["how_to_read"]]),
+            ("Known limitations", summary["known_limitations"]),
+            ("Definitions", [f"{name}: {text}" for name, text in summary["definitions"].items()]),
+        ),
+        configurations=(("Configuration, every default written out", config_yaml(summary["scenario"])),),
+        version=summary["specsim_version"],
+    )
+    return render(page)
+
+
+def what_if_of(run: Run, scenario: Scenario) -> WhatIf:
+    """Return the tables of the live panel, which begins where the run was."""
+    metrics = run.summary["speculation"] or run.summary["baseline"]
+    context = run.requests["num_prompt_tokens"] + run.requests["num_output_tokens"] / 2
+    return what_if(
+        scenario,
+        context_tokens=round(float(context.mean())),
+        acceptance_rate=fitted_acceptance(metrics, scenario.num_speculative_tokens),
+        batch=round(number(metrics, "mean_decode_batch") or 1.0),
+        devices=shipped_devices(),
+    )
+
+
+def fitted_acceptance(metrics: Metrics, lookahead: int) -> float:
+    """Return the rate at which the closed form gives the run's tokens a round, to two decimals.
+
+    Solves Equation 1 of Leviathan et al. (2023) for α by bisection; where nothing was drafted, 0.7.
+
+    Parameters
+    ----------
+    metrics
+        Of the speculative arm.
+    lookahead
+        Draft tokens a round.
+    """
+    from specsim.speculation.theory import expected_tokens
+
+    length = number(metrics, "spec_decode_acceptance_length")
+    if length is None or lookahead == 0:
+        return _DEFAULT_ACCEPTANCE
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if expected_tokens(middle, lookahead) < length else (low, middle)
+    return round(low, 2)
+
+
+def _provenance(found: dict[str, JsonValue]) -> list[tuple[str, str]]:
+    shown = []
+    for name, value in found.items():
+        if isinstance(value, dict):
+            text = ", ".join(f"{key} {item}" for key, item in value.items())
+        else:
+            text = "; ".join(str(item) for item in value) if isinstance(value, list) else str(value)
+        if value not in (None, [], {}):
+            shown.append((name.replace("_", " "), text))
+    return shown
