@@ -67,7 +67,7 @@ def generate(
     ids, mask = ids.to(target.device), mask.to(target.device)
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
     luck = torch.from_numpy(uniforms).to(target.device)
-    ends = torch.tensor(sorted(target.end_tokens), device=target.device)
+    ends = torch.tensor(sorted(target.end_tokens), dtype=torch.long, device=target.device)
 
     token = np.zeros((num_prompts, max_tokens), dtype=np.int64)
     probabilities = torch.empty(num_prompts, max_tokens, target.vocabulary_size)

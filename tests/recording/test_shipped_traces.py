@@ -55,6 +55,23 @@ def test_the_trace_holds_the_shipped_prompts() -> None:
     assert counts == [len(load_prompt_set(domain).prompts) for domain in domains]
 
 
+def test_the_documented_acceptance_is_that_of_the_files() -> None:
+    page = (FOLDER.parents[1] / "docs" / "traces.md").read_text()
+    lookup, exit_24 = (
+        acceptance_by_domain(Trace.load(FOLDER / f"smollm2_{draft}_t0.7.npz"))
+        for draft in ("lookup", "exit24")
+    )
+    for one, other in zip(lookup, exit_24, strict=True):
+        estimates = (one.acceptance_rate, one.tokens_per_round, other.acceptance_rate, other.tokens_per_round)
+        cells = [one.domain, str(one.num_prompts), f"{one.num_tokens:,}", f"{one.proposal_rate:.2f}"]
+        cells += [
+            f"{estimate.value:.2f} ({estimate.interval[0]:.2f}–{estimate.interval[1]:.2f})"
+            for estimate in estimates
+            if estimate.interval is not None
+        ]
+        assert f"| {' | '.join(cells)} |" in page
+
+
 def test_lookup_helps_where_the_prompt_is_quoted() -> None:
     rows = acceptance_by_domain(Trace.load(FOLDER / "smollm2_lookup_t0.7.npz"))
     by_domain = {row.domain: row.acceptance_rate for row in rows}
