@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
+
+if TYPE_CHECKING:
+    from specsim.config.catalog import Kind
+    from specsim.hardware import Comparison
+
+_DEFAULT_MODEL = "llama-3.1-8b"
+_DEFAULT_CONTEXT = 2048
 
 
 class Topic(StrEnum):
@@ -24,9 +32,39 @@ def list_(
     topic: Annotated[
         Topic | None, typer.Argument(help="One of them; all by default.", show_default=False)
     ] = None,
+    is_long: Annotated[
+        bool, typer.Option("--long", help="hardware, models, scenarios: more than the name of each.")
+    ] = False,
+    is_compared: Annotated[
+        bool, typer.Option("--compare", help="hardware: rank the devices for one token of a model.")
+    ] = False,
+    model: Annotated[
+        str, typer.Option(help="With --compare: the model, a preset or a config.json.")
+    ] = _DEFAULT_MODEL,
+    dtype: Annotated[str, typer.Option(help="With --compare: format of its weights.")] = "bfloat16",
+    context: Annotated[
+        int, typer.Option(min=0, max=10**9, help="With --compare: cached tokens.")
+    ] = _DEFAULT_CONTEXT,
+    show_estimated_energy: Annotated[
+        bool, typer.Option("--show-estimated-energy", help="Show joules that rest on guessed watts.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: names by topic.")] = False,
 ) -> None:
     """List hardware profiles, models, scenarios, policies, distributions and verifiers by name."""
+    from specsim.errors import ConfigError
+
+    if is_compared and topic is not Topic.HARDWARE:
+        raise ConfigError("--compare ranks devices: specsim list hardware --compare")
+    if is_compared:
+        _compare(model, dtype, context, show_estimated_energy=show_estimated_energy, as_json=as_json)
+        return
+    described = (Topic.HARDWARE, Topic.MODELS, Topic.SCENARIOS)
+    if is_long and topic not in described:
+        raise ConfigError(f"--long is for one of {', '.join(described)}")
+    # A scenario's name says little without its question.
+    if topic is not None and (is_long or (topic is Topic.SCENARIOS and not as_json)):
+        _describe(topic, as_json=as_json)
+        return
     topics = list(Topic) if topic is None else [topic]
     found = {one.value: _names(one) for one in topics}
     if as_json:
@@ -52,3 +90,76 @@ def _names(topic: Topic) -> list[str]:
         Topic.VERIFIERS: VERIFIERS,
     }
     return list(registries[topic].kinds())
+
+
+def _describe(topic: Topic, *, as_json: bool) -> None:
+    """Print one line for each name: the size of a model, the description of the others."""
+    import sys
+
+    from specsim.config import find, read
+    from specsim.hardware import load_model
+    from specsim.report.catalogue import print_descriptions, print_models
+
+    if topic is Topic.MODELS:
+        models = [load_model(name) for name in _names(topic)]
+        if as_json:
+            figures = ("params_total", "params_active", "kv_elements_per_token", "num_layers")
+            sizes = {model.name: {name: getattr(model, name) for name in figures} for model in models}
+            typer.echo(json.dumps(sizes, indent=2))
+        else:
+            print_models(models, sys.stdout)
+        return
+    folder: Kind = "scenarios" if topic is Topic.SCENARIOS else "hardware_profiles"
+    descriptions = {name: str(read(find(folder, name)).data.get("description", "")) for name in _names(topic)}
+    if as_json:
+        typer.echo(json.dumps(descriptions, indent=2, ensure_ascii=False))
+    else:
+        print_descriptions(descriptions, sys.stdout)
+
+
+def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: bool, as_json: bool) -> None:
+    """Print all devices, the lowest limit first, and which were left out."""
+    import sys
+
+    from specsim.config import names
+    from specsim.errors import ConfigError
+    from specsim.hardware import compare, load_model, load_profile
+    from specsim.hardware.compare import ranked
+    from specsim.hardware.formats import Dtype
+    from specsim.report.catalogue import print_comparison
+
+    if dtype not in get_args(Dtype):
+        raise ConfigError(f"--dtype: {dtype!r} is not allowed; known: {', '.join(get_args(Dtype))}")
+    spec = load_model(model)
+    rows: list[Comparison] = []
+    left_out: dict[str, list[str]] = {}
+    for name in names("hardware_profiles"):
+        profile = load_profile(name)
+        try:
+            found = compare([profile], spec, context_tokens=context, weight_dtype=cast("Dtype", dtype))
+        except ConfigError as error:
+            reason = str(error).removeprefix(f"profile '{name}' ").partition(" (")[0]
+            left_out.setdefault(reason, []).append(name)
+            continue
+        rows += found
+        if not found:
+            left_out.setdefault(f"is of kind {profile.kind}, which states no peaks", []).append(name)
+    rows = ranked(rows)
+    if as_json:
+        shown = [_without_guess(row, show_estimated_energy=show_estimated_energy) for row in rows]
+        head: dict[str, object] = {"model": spec.name, "dtype": dtype, "context_tokens": context}
+        typer.echo(json.dumps(head | {"devices": shown, "left_out": left_out}, indent=2))
+        return
+    typer.echo(
+        f"One token of {spec.name} in {dtype} at {context} cached tokens, one sequence, one device each."
+    )
+    print_comparison(rows, sys.stdout, show_estimated_energy=show_estimated_energy)
+    typer.echo("limit: bytes and operations at datasheet peaks. token: as simulated, not measured.")
+    typer.echo("~ rests on a guess. Joules from guessed watts are withheld unless --show-estimated-energy.")
+    for reason, devices in left_out.items():
+        typer.echo(f"Left out, since it {reason}: {', '.join(devices)}.")
+
+
+def _without_guess(row: Comparison, *, show_estimated_energy: bool) -> dict[str, object]:
+    withheld = {"token_j": None} if row.is_power_estimated and not show_estimated_energy else {}
+    return asdict(row) | withheld

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specsim.arrays import NANOJOULES_PER_JOULE, PICOSECONDS_PER_SECOND
+from specsim.errors import DomainError
 from specsim.hardware.accelerator import Accelerator, Placement
 from specsim.hardware.formats import Dtype
 from specsim.hardware.memory import Resident, plan_memory
 from specsim.hardware.model import ModelSpec
+from specsim.hardware.provenance import is_guess
 from specsim.hardware.roofline_profile import RooflineProfile
 from specsim.hardware.step import StepShape
+from specsim.hardware.work import WorkCounter
 
 _SECONDS_PER_HOUR = 3600.0
 _TOKENS_PER_MTOK = 1e6
@@ -27,16 +31,22 @@ class Comparison:
     """Weights and the cache of the sequence fit on one device."""
     limit_s: float
     """Physical limit of one token, s."""
-    token_s: float
-    """Time of one token, s."""
+    token_s: float | None
+    """Time of one token, s; None outside the range in which the profile was checked."""
     parallel_positions: float
     """Positions that a pass serves before arithmetic sets its time."""
     token_j: float | None
-    """Energy of one token, J; None without power."""
+    """Energy of one token, J; None without power or without ``token_s``."""
     is_power_estimated: bool
     """The energy rests on a guess."""
+    usd_per_hour: float | None
+    """Price of the device, US dollars an hour; None where it is not known."""
     usd_per_mtok: float | None
-    """Price of a million tokens, US dollars; None without a price."""
+    """Price of a million tokens, US dollars; None without a price or without ``token_s``."""
+    is_price_estimated: bool
+    """The price is a guess."""
+    is_fitted: bool
+    """The profile was calibrated on measurements; else its figures are the datasheet's."""
 
 
 def compare(
@@ -50,6 +60,11 @@ def compare(
 
     Profiles of other kinds are left out: they state no peaks to compare.
 
+    Raises
+    ------
+    ConfigError
+        Where a device lacks the arithmetic that the weights need.
+
     Examples
     --------
     >>> from specsim.hardware.load import load_model, load_profile
@@ -58,26 +73,50 @@ def compare(
     ['h100-sxm', 'rtx-4090']
     """
     rooflines = [profile for profile in profiles if isinstance(profile, RooflineProfile)]
-    rows = [_one(profile, model, context_tokens, weight_dtype) for profile in rooflines]
+    return ranked(_one(profile, model, context_tokens, weight_dtype) for profile in rooflines)
+
+
+def ranked(rows: Iterable[Comparison]) -> list[Comparison]:
+    """Return comparisons with the lowest limit first."""
     return sorted(rows, key=lambda row: (row.limit_s, row.name))
 
 
 def _one(profile: RooflineProfile, model: ModelSpec, context_tokens: int, weight_dtype: Dtype) -> Comparison:
     one = np.array([1])
     context = np.array([context_tokens])
-    shape = StepShape(one, one, one - 1, one, context, context)
-    costs = profile.cost_model(model, weight_dtype=weight_dtype).steps(shape)
-    resident = Resident(model, Placement(weight_dtype=weight_dtype))
-    plan = plan_memory(profile, [resident], context_tokens=context_tokens)
-    token_s = float(costs.duration_ps[0]) * 1e-12
+    shape = StepShape(one, one, one - 1, one, context, context + 1)
+    placement = Placement(weight_dtype=weight_dtype)
+    work = WorkCounter(model, placement, neglects=profile.neglects).count(shape)
+    least_bytes = work.weight_bytes + work.cache_bytes
+    plan = plan_memory(profile, [Resident(model, placement)], context_tokens=context_tokens)
+    token_s, token_j = _cost(profile, model, placement, shape)
     hourly = None if profile.price is None else profile.price.usd_per_hour
     return Comparison(
         name=profile.name,
         fits=plan.lacking_bytes(1) == 0,
-        limit_s=float(costs.limit_s[0]),
+        limit_s=float(profile.limit(placement).time(least_bytes, work.flops)[0]),
         token_s=token_s,
         parallel_positions=profile.ridge_positions,
-        token_j=float(costs.energy_nj[0]) * 1e-9 if profile.has_power else None,
+        token_j=token_j,
         is_power_estimated=profile.is_power_estimated,
-        usd_per_mtok=None if hourly is None else hourly / _SECONDS_PER_HOUR * token_s * _TOKENS_PER_MTOK,
+        usd_per_hour=hourly,
+        usd_per_mtok=(
+            None
+            if hourly is None or token_s is None
+            else hourly / _SECONDS_PER_HOUR * token_s * _TOKENS_PER_MTOK
+        ),
+        is_price_estimated=hourly is not None and is_guess(profile.source_of("price.usd_per_hour")),
+        is_fitted=profile.is_fitted,
     )
+
+
+def _cost(
+    profile: RooflineProfile, model: ModelSpec, placement: Placement, shape: StepShape
+) -> tuple[float | None, float | None]:
+    """Time of one token, s, and its energy, J."""
+    try:
+        costs = profile.place(model, placement).steps(shape)
+    except DomainError:
+        return None, None
+    token_s = float(costs.duration_ps[0]) / PICOSECONDS_PER_SECOND
+    return token_s, float(costs.energy_nj[0]) / NANOJOULES_PER_JOULE if profile.has_power else None
