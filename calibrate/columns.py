@@ -41,6 +41,7 @@ STEP_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn("energy_mj", "mJ", "energy of all devices over the window", "number"),
     TraceColumn("window_s", "s", "length of that window, which may hold many equal steps", "number"),
     TraceColumn("sm_mhz", "MHz", "mean clock of the arithmetic", "number"),
+    TraceColumn("sm_lock_mhz", "MHz", "highest clock allowed; empty: free", "number"),
     TraceColumn("mem_mhz", "MHz", "clock of the memory", "number"),
     TraceColumn("power_cap_w", "W", "power limit of one device", "number"),
     TraceColumn(
@@ -59,8 +60,8 @@ ROUND_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn(
         "k",
         "tokens",
-        "tokens drafted a round, 0 for the baseline",
-        "whole",
+        "tokens drafted a round (their mean where it varies), 0 for the baseline",
+        "number",
         is_required=True,
         may_be_zero=True,
     ),
@@ -72,6 +73,7 @@ ROUND_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn("mean_power_w", "W", "mean power", "number"),
     TraceColumn("power_cap_w", "W", "power limit", "number"),
     TraceColumn("sm_mhz", "MHz", "mean clock of the arithmetic", "number"),
+    TraceColumn("sm_lock_mhz", "MHz", "highest clock allowed; empty: free", "number"),
     TraceColumn("mem_mhz", "MHz", "clock of the memory", "number"),
 )
 

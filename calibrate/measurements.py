@@ -72,6 +72,8 @@ class Measurements:
     """Length of the window of the energy, which may hold many equal steps, s; NaN where not measured."""
     sm_clock_hz: Floats
     """Mean clock of the arithmetic, Hz; NaN where not measured."""
+    sm_lock_hz: Floats
+    """Highest clock that was allowed, Hz; NaN where the clock was free."""
     memory_clock_hz: Floats
     """Clock of the memory, Hz; NaN where not measured."""
     power_cap_w: Floats
@@ -102,6 +104,7 @@ class Measurements:
         energy_j: float | Sequence[float] | Floats = np.nan,
         window_s: float | Sequence[float] | Floats = np.nan,
         sm_clock_hz: float | Sequence[float] | Floats = np.nan,
+        sm_lock_hz: float | Sequence[float] | Floats = np.nan,
         memory_clock_hz: float | Sequence[float] | Floats = np.nan,
         power_cap_w: float | Sequence[float] | Floats = np.nan,
         row: Sequence[int] | Ints | None = None,
@@ -144,6 +147,7 @@ class Measurements:
             energy_j=floats(energy_j),
             window_s=floats(window_s),
             sm_clock_hz=floats(sm_clock_hz),
+            sm_lock_hz=floats(sm_lock_hz),
             memory_clock_hz=floats(memory_clock_hz),
             power_cap_w=floats(power_cap_w),
             row=np.arange(1, count + 1) if row is None else ints(row),
@@ -169,6 +173,10 @@ class Measurements:
         return replace(
             self, **{one.name: getattr(self, one.name)[rows] for one in fields(self) if one.name != "models"}
         )
+
+    def with_columns(self, columns: Mapping[str, Texts | Ints | Floats]) -> Self:
+        """Return the measurements with some columns replaced, all of one length."""
+        return replace(self, **columns)  # type: ignore[arg-type]
 
     def shape(self) -> StepShape:
         """Return the shapes of the steps, [R].
@@ -203,8 +211,8 @@ class RoundMeasurements:
     """Index into ``models``; −1 where it is not known."""
     group: Texts
     """What is left out as one in validation, such as the benchmark; empty: the row by itself."""
-    num_speculative_tokens: Ints
-    """K: tokens drafted a round; 0 is the baseline without speculation."""
+    num_speculative_tokens: Floats
+    """K: tokens drafted a round, their mean where it varies; 0 is the baseline without speculation."""
     num_sequences: Ints
     """Sequences decoding at once."""
     acceptance_length: Floats
@@ -217,6 +225,8 @@ class RoundMeasurements:
     """Power limit, W; NaN where not stated."""
     sm_clock_hz: Floats
     """Mean clock of the arithmetic, Hz; NaN where not measured."""
+    sm_lock_hz: Floats
+    """Highest clock that was allowed, Hz; NaN where the clock was free."""
     memory_clock_hz: Floats
     """Clock of the memory, Hz; NaN where not measured."""
     row: Ints

@@ -44,7 +44,7 @@ class Parameter:
         return min(max(value, self.lower), self.upper)
 
     def value_slope(self, internal: float) -> float:
-        """Derivative of the figure by the fit's own scale."""
+        """Return the derivative of the figure by the fit's own scale."""
         return self.to_value(internal) if self.transform == "log" else self.typical
 
     @property
@@ -59,31 +59,74 @@ _TWO_SIZES = "two models whose weights a layer differ at least twofold, at 1 to 
 _MANY = "256 to 1024 positions at batch 1 on a model of 7 billion weights or more"
 
 TIME_PARAMETERS: tuple[Parameter, ...] = (
-    Parameter("efficiency.memory", "fraction of the bandwidth, reading weights", 0.02, 1.0, 0.8, "log", _TWO_SIZES),
+    Parameter(
+        "efficiency.memory", "fraction of the bandwidth, reading weights", 0.02, 1.0, 0.8, "log", _TWO_SIZES
+    ),
     Parameter("efficiency.compute", "fraction of the peak arithmetic", 0.005, 1.0, 0.6, "log", _MANY),
     Parameter(
-        "overhead.step_s", "host and launch time of a step, s", 0.0, 1.0, 3e-4, "linear",
+        "overhead.step_s",
+        "host and launch time of a step, s",
+        0.0,
+        1.0,
+        3e-4,
+        "linear",
         "two models with unlike numbers of layers, at 1 position",
     ),
-    Parameter("overhead.layer_s", "launches and small kernels of a layer, s", 0.0, 0.1, 3e-5, "linear", _TWO_SIZES),
     Parameter(
-        "overhead.sequence_s", "host work for one sequence, s", 0.0, 0.1, 3e-5, "linear",
+        "overhead.layer_s", "launches and small kernels of a layer, s", 0.0, 0.1, 3e-5, "linear", _TWO_SIZES
+    ),
+    Parameter(
+        "overhead.sequence_s",
+        "host work for one sequence, s",
+        0.0,
+        0.1,
+        3e-5,
+        "linear",
         "batch 1, 4, 16, 64 with 1 position each, by the host's clock",
     ),
     Parameter(
-        "overhead.smooth_exponent", "sharpness of the corner between memory and compute", 1.0, 100.0, 2.5, "log",
+        "overhead.smooth_exponent",
+        "sharpness of the corner between memory and compute",
+        1.0,
+        100.0,
+        2.5,
+        "log",
         "32, 64, 96, 128, 192, 256 positions, around the corner",
     ),
     Parameter(
-        "overhead.unpack_s", "clock-bound work of a step on low-bit weights, s", 0.0, 1.0, 1e-3, "linear",
+        "overhead.activation_passes",
+        "times that small kernels move each activation",
+        0.0,
+        1000.0,
+        5.0,
+        "linear",
+        "1 and 256 to 512 positions on a small and on a large model",
+    ),
+    Parameter(
+        "overhead.unpack_s",
+        "clock-bound work of a step on low-bit weights, s",
+        0.0,
+        1.0,
+        1e-3,
+        "linear",
         "1, 2, 4, 8 positions on low-bit weights at two locked clocks",
     ),
     Parameter(
-        "attention.floor_s", "least time of one layer's attention, s", 0.0, 0.1, 1e-5, "linear",
+        "attention.floor_s",
+        "least time of one layer's attention, s",
+        0.0,
+        0.1,
+        1e-5,
+        "linear",
         "contexts of 128 and 1,024 tokens at batch 1",
     ),
     Parameter(
-        "attention.bandwidth_efficiency", "fraction of the bandwidth, reading the KV cache", 0.005, 1.0, 0.7, "log",
+        "attention.bandwidth_efficiency",
+        "fraction of the bandwidth, reading the KV cache",
+        0.005,
+        1.0,
+        0.7,
+        "log",
         "contexts of 4,096 and 16,384 tokens at batch 1 and 16",
     ),
 )
@@ -91,30 +134,62 @@ TIME_PARAMETERS: tuple[Parameter, ...] = (
 _LARGE = "prefill of 512 to 4,096 positions, and decoding at batch 1 and 64"
 
 POWER_PARAMETERS: tuple[Parameter, ...] = (
-    Parameter("power.idle_w", "idle, no model loaded, W", 0.0, 2000.0, 50.0, "linear", "an idle window of 5 s"),
     Parameter(
-        "power.idle_context_w", "waiting with a model loaded, W", 0.0, 2000.0, 80.0, "linear",
+        "power.idle_w", "idle, no model loaded, W", 0.0, 2000.0, 50.0, "linear", "an idle window of 5 s"
+    ),
+    Parameter(
+        "power.idle_context_w",
+        "waiting with a model loaded, W",
+        0.0,
+        2000.0,
+        80.0,
+        "linear",
         "an idle window of 5 s with a model loaded",
     ),
     Parameter(
-        "power.active_w", "drawn while a step runs, W", 0.0, 2000.0, 100.0, "linear",
+        "power.active_w",
+        "drawn while a step runs, W",
+        0.0,
+        2000.0,
+        100.0,
+        "linear",
         "a model small enough to be bound by launches, batch 1",
     ),
     Parameter(
-        "power.memory_w", "added at full bandwidth, W", 0.0, 5000.0, 300.0, "linear",
+        "power.memory_w",
+        "added at full bandwidth, W",
+        0.0,
+        5000.0,
+        300.0,
+        "linear",
         "decoding at batch 1 of a small and of a large model",
     ),
     Parameter("power.compute_w", "added at full peak arithmetic, W", 0.0, 5000.0, 300.0, "linear", _LARGE),
     Parameter(
-        "power.clock_w", "added by the running clock, W", 0.0, 2000.0, 50.0, "linear",
+        "power.clock_w",
+        "added by the running clock, W",
+        0.0,
+        2000.0,
+        50.0,
+        "linear",
         "one cell at three locked clocks",
     ),
     Parameter(
-        "power.clock.knee_fraction", "clock above which the voltage rises", 0.3, 1.5, 0.8, "log",
+        "power.clock.knee_fraction",
+        "clock above which the voltage rises",
+        0.3,
+        1.5,
+        0.8,
+        "log",
         "one cell at five locked clocks",
     ),
     Parameter(
-        "power.clock.slope", "rise of the voltage above the knee", 0.0, 10.0, 1.5, "linear",
+        "power.clock.slope",
+        "rise of the voltage above the knee",
+        0.0,
+        10.0,
+        1.5,
+        "linear",
         "one cell at five locked clocks",
     ),
 )
@@ -142,7 +217,10 @@ def value_of(profile: RooflineProfile, path: str) -> float | None:
 
 
 def with_values(
-    profile: RooflineProfile, values: Mapping[str, float], *, standard_errors: Mapping[str, float] | None = None
+    profile: RooflineProfile,
+    values: Mapping[str, float],
+    *,
+    standard_errors: Mapping[str, float] | None = None,
 ) -> RooflineProfile:
     """Return a profile with some figures replaced, within bounds that are not checked anew.
 

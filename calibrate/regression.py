@@ -50,6 +50,14 @@ class Regression:
         """Of the parameters, [K]; 0 at a bound."""
         return np.sqrt(np.diag(self.covariance))
 
+    @property
+    def deviance_unit(self) -> float:
+        """Rise of the cost by one unit of a χ² of one degree, were the parameter alone."""
+        inner = 1.0 + np.square(self.residuals / self.scale)
+        degrees = max(len(self.residuals) - int((~self.is_at_bound).sum()), 1)
+        pull = float(np.sum(np.square(self.residuals) / inner)) / degrees
+        return 0.5 * pull / float(np.mean(inner**-1.5))
+
 
 def solve(
     residuals: Callable[[Floats], Floats],
@@ -83,12 +91,15 @@ def solve(
     if count < len(start):
         raise DomainError(f"{count} measured figures cannot determine {len(start)} parameters")
 
+    def slope(at: Floats) -> Floats:
+        return jacobian(residuals, at, lower, upper)
+
     def run(at: Floats, spread: float) -> tuple[Floats, Floats, Floats, float]:
         found = least_squares(
             residuals,
             at,
             bounds=(lower, upper),
-            jac=lambda where: jacobian(residuals, where, lower, upper),
+            jac=slope,
             loss="soft_l1",
             f_scale=spread,
             x_scale=1.0,
@@ -99,16 +110,16 @@ def solve(
         )
         # The solver returns a Jacobian weighted by the loss; the covariance needs the plain one.
         plain = residuals(found.x)
-        return found.x, plain, jacobian(residuals, found.x, lower, upper), float(found.cost)
+        return found.x, plain, slope(found.x), float(found.cost)
 
     if scale is None:
         first, plain, _, _ = run(inside, 0.05)
         inside = np.clip(first, lower + 1e-9, upper - 1e-9)
         scale = _HUBER * max(_spread(plain), _LEAST_SPREAD)
-    values, plain, slope, cost = run(inside, scale)
+    values, plain, columns, cost = run(inside, scale)
     width = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     held = (values - lower < _AT_BOUND * width) | (upper - values < _AT_BOUND * width)
-    return Regression(values, _covariance(plain, slope, scale, held), plain, slope, scale, cost, held)
+    return Regression(values, _covariance(plain, columns, scale, held), plain, columns, scale, cost, held)
 
 
 def jacobian(residuals: Callable[[Floats], Floats], at: Floats, lower: Floats, upper: Floats) -> Floats:

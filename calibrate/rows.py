@@ -154,7 +154,7 @@ class _Rows:
         return np.array(
             [
                 str(value).strip() if given else fallback
-                for value, given in zip(values, _is_given(values), strict=True)
+                for value, given in zip(values.tolist(), _is_given(values).tolist(), strict=True)
             ],
             dtype=np.str_,
         )
@@ -232,6 +232,7 @@ def _steps(rows: _Rows, lookup: _Lookup) -> Measurements | None:
     rows.drop(~is_step & np.isnan(energy), "energy_mj", "is missing in an idle phase")
     context, parallel = rows.whole("ctx", where=is_step), rows.whole("tp", where=is_step)
     sm, memory, cap = rows.number("sm_mhz"), rows.number("mem_mhz"), rows.number("power_cap_w")
+    lock = rows.number("sm_lock_mhz")
     model, models = _indexed(np.where(is_step, names, ""), rows, lookup)
     kept = rows.kept
     if not kept.size:
@@ -252,6 +253,7 @@ def _steps(rows: _Rows, lookup: _Lookup) -> Measurements | None:
         energy_j=energy * _MJ,
         window_s=window,
         sm_clock_hz=sm * _MHZ,
+        sm_lock_hz=lock * _MHZ,
         memory_clock_hz=memory * _MHZ,
         power_cap_w=cap,
         row=rows.numbers,
@@ -260,13 +262,13 @@ def _steps(rows: _Rows, lookup: _Lookup) -> Measurements | None:
 
 
 def _rounds(rows: _Rows, lookup: _Lookup) -> RoundMeasurements | None:
-    tokens, length = rows.whole("k"), rows.number("acceptance_length")
+    tokens, length = rows.number("k"), rows.number("acceptance_length")
     # Emitting at most K drafts and a bonus token; means are printed with few digits.
     rows.drop(length > (tokens + 1) * 1.005, "acceptance_length", "is more than k + 1")
     rows.drop(length < 1, "acceptance_length", "is less than 1: it counts the bonus token")
     batch, rate = rows.whole("batch"), rows.number("tokens_per_s")
     power, cap = rows.number("mean_power_w"), rows.number("power_cap_w")
-    sm, memory = rows.number("sm_mhz"), rows.number("mem_mhz")
+    sm, lock, memory = rows.number("sm_mhz"), rows.number("sm_lock_mhz"), rows.number("mem_mhz")
     model, models = _indexed(rows.text("model"), rows, lookup)
     kept = rows.kept
     if not kept.size:
@@ -283,6 +285,7 @@ def _rounds(rows: _Rows, lookup: _Lookup) -> RoundMeasurements | None:
         power_w=power,
         power_cap_w=cap,
         sm_clock_hz=sm * _MHZ,
+        sm_lock_hz=lock * _MHZ,
         memory_clock_hz=memory * _MHZ,
         row=rows.numbers,
     )
@@ -322,7 +325,8 @@ def _model_of(found: dict[str, ModelSpec], file: str, name: str, number: int) ->
 
 def _unit_faults(steps: Measurements, file: str) -> list[Fault]:
     """Refuse times that no memory could serve, and warn of times that only a wrong unit explains."""
-    rows = steps.take(steps.is_step)
+    # A row of attention alone reads no weights.
+    rows = steps.take(steps.is_step & (np.char.find(steps.excludes, "linear") < 0))
     if not len(rows):
         return []
     elements = np.array([float(one.common_elements) for one in rows.models])[rows.model]
