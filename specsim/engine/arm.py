@@ -19,7 +19,7 @@ from specsim.engine.recorder import Recorder
 from specsim.engine.serve import Plan, Server
 from specsim.results import Labels
 from specsim.results.table import ColumnData
-from specsim.speculation.rounds import RoundSource
+from specsim.speculation import RoundSource, SampledRounds
 
 Progress = Callable[[int], None]
 """Called with the tokens emitted so far."""
@@ -58,7 +58,10 @@ def run_arm(
         env,
         plan=Plan(
             num_prompt_tokens=population.num_prompt_tokens,
-            num_output_tokens=population.num_output_tokens,
+            # A sampled text may end with its first token, before any round.
+            num_output_tokens=rounds.num_output_tokens
+            if isinstance(rounds, SampledRounds)
+            else population.num_output_tokens,
             is_cut_by_recorder=population.is_cut_by_recorder,
             max_num_seqs=scenario.max_num_sequences,
             max_num_batched_tokens=scheduler.max_num_batched_tokens,

@@ -210,3 +210,15 @@ def test_a_shipped_scenario_can_be_changed_key_by_key() -> None:
     spec = load_scenario("chat_8b", overrides=["hardware.target.memory.bandwidth_bytes_per_s=6.7e12"])
     assert spec.hardware.target.memory is not None
     assert spec.hardware.target.memory.bandwidth_bytes_per_s == 6.7e12
+
+
+def test_a_text_whose_first_token_ends_it_has_one_token() -> None:
+    text = UNIT + "distributions: {kind: explicit, target: [0.5, 0.5], draft: [0.5, 0.5], eos_token_id: 1}\n"
+    text += "speculative_config: {num_speculative_tokens: 2, draft_sample_method: probabilistic}\n"
+    text += "workload: {num_prompts: 4000, max_concurrency: 64, prompt_tokens: 1, output_tokens: 60}\n"
+    requests = simulate(scenario(text)).requests
+    # Each token ends the text with probability 1/2: lengths are geometric, in both arms.
+    for _, arm in requests.groupby("arm", observed=True):
+        share = (arm["num_output_tokens"] == 1).mean()
+        assert abs(share - 0.5) < 4 * math.sqrt(0.25 / 4000)
+        assert set(arm["ended_by"]) == {"eos"}
