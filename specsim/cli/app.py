@@ -21,6 +21,7 @@ from specsim.cli.record import record
 from specsim.cli.report import report
 from specsim.cli.run import run
 from specsim.cli.schema import schema
+from specsim.cli.sweep import sweep
 from specsim.cli.trace import trace
 from specsim.errors import ConfigError, SpecsimError
 
@@ -44,6 +45,7 @@ app.command("list")(list_)
 app.command("schema")(schema)
 app.command("record")(record)
 app.command("report")(report)
+app.command("sweep")(sweep)
 app.add_typer(trace)
 
 

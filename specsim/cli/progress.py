@@ -26,8 +26,8 @@ class ProgressLine:
         self._due_s = time.monotonic() + _QUIET_S
         self._is_drawn = False
 
-    def update(self, done: int, total: int) -> None:
-        """Redraw the line if it is due."""
+    def update(self, done: int, total: int, *, note: str = "") -> None:
+        """Redraw the line if it is due, with a note after the count."""
         now_s = time.monotonic()
         if now_s < self._due_s or total <= 0:
             return
@@ -35,7 +35,7 @@ class ProgressLine:
         self._is_drawn = True
         filled = _WIDTH * min(done, total) // total
         bar = "#" * filled + "." * (_WIDTH - filled)
-        print(f"\r[{bar}] {done:,} of {total:,} {self._noun}", end="", file=sys.stderr, flush=True)
+        print(f"\r[{bar}] {done:,} of {total:,} {self._noun}{note}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Wipe the line."""

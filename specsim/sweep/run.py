@@ -93,6 +93,10 @@ class SweepRun:
                     for case in self._jobs.pop(outcome.key).cases:
                         yield case, outcome
 
+    def is_known(self, plan: SweepPlan, case: Case) -> bool:
+        """Tell whether the outcome of a case is known without simulating it."""
+        return isinstance(self._prepared(plan, case), Outcome)
+
     def close(self, *, is_finished: bool) -> None:
         """Let the workers go; without waiting for them if the sweep was interrupted."""
         if self._executor is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -35,7 +36,7 @@ from specsim.sweep.run import SweepRun
 from specsim.sweep.store import Store
 from specsim.sweep.table import Rows, SweepTable
 from specsim.sweep.vary import parse_axis
-from specsim.sweep.workers import Workers, local_workers
+from specsim.sweep.workers import Workers, in_process, local_workers
 
 Design: TypeAlias = Literal["grid", "zip", "random", "lhs", "sobol", "morris", "tornado"]
 SENSITIVITY_DESIGNS = ("sobol", "morris", "tornado")
@@ -139,6 +140,30 @@ class SweepJob:
     def first_cases(self) -> list[Case]:
         """Return the runs that are made in any case."""
         return self.repeats.first_cases([point.number for point in self.plan.points])
+
+    def num_known(self, folder: Path) -> int:
+        """Return how many of the first runs have an outcome in a folder."""
+        run = SweepRun(in_process(), Store(folder / POINTS))
+        return sum(run.is_known(self.plan, case) for case in self.first_cases())
+
+    def time_one(self, budget_s: float) -> float | None:
+        """Return how long a run takes here, s: the mean of up to three; None where none could be made.
+
+        Parameters
+        ----------
+        budget_s
+            No further run is begun after this long, s.
+        """
+        last = len(self.plan.points) - 1
+        cases = [Case(number, 0) for number in dict.fromkeys((0, last // 2, last))]
+        run = SweepRun(in_process())
+        start_s = time.monotonic()
+        for case in cases:
+            for _ in run.outcomes(self.plan, [case], num_cases=1):
+                pass
+            if time.monotonic() - start_s > budget_s:
+                break
+        return run.simulated_s / run.num_simulated if run.num_simulated else None
 
     def run(
         self,

@@ -155,8 +155,10 @@ def _item_values(key: str, item: str, place: Place) -> Iterator[Value]:
         yield Value(label_of(node), node)
         return
     kind = REFERENCES[key]
-    found = sorted(glob.glob(item))  # noqa: PTH207 - a Path globs no absolute pattern
+    is_path = os.sep in item or item.endswith(".yaml")
+    found = sorted(glob.glob(item)) if is_path else []  # noqa: PTH207 - a Path globs no absolute pattern
     if not found:
+        # `hardware_profiles/*.yaml` are the shipped ones where there is no such folder.
         pattern = item.removeprefix(f"{kind}{os.sep}").removesuffix(".yaml")
         found = [name for name in names(kind) if fnmatchcase(name, pattern)]
     if not found:
