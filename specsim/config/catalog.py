@@ -91,6 +91,16 @@ def expand(document: Document, references: Mapping[str, Kind], *, kept: Collecti
     ConfigError
         All names that stand for no file, and all files that cannot be read.
     """
+    document, faults = expand_found(document, references, kept=kept)
+    if faults:
+        raise ConfigError(faults)
+    return document
+
+
+def expand_found(
+    document: Document, references: Mapping[str, Kind], *, kept: Collection[str] = KEPT
+) -> tuple[Document, list[Fault]]:
+    """Return what `expand` does, with names that stand for no file left in place, and their faults."""
     folder = Path(document.file).parent if Path(document.file).exists() else None
     faults: list[Fault] = []
     for path, kind in references.items():
@@ -109,9 +119,7 @@ def expand(document: Document, references: Mapping[str, Kind], *, kept: Collecti
             continue
         document = document.put(path, part.root)
         document = replace(document, references={**document.references, path: file})
-    if faults:
-        raise ConfigError(sort_faults(faults))
-    return document
+    return document, sort_faults(faults)
 
 
 def _files(kind: Kind, name: str) -> tuple[str, ...]:

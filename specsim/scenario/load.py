@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from specsim.config import Document, expand, find, override, parse, read, validate
-from specsim.config.catalog import Kind
+from specsim.config import Document, find, override, parse, read, validate
+from specsim.config.catalog import Kind, expand_found
 from specsim.config.nodes import Items, Scalar
+from specsim.config.validate import sort_faults
+from specsim.errors import ConfigError
 from specsim.scenario.scenario import Scenario
 
 REFERENCES: dict[str, Kind] = {
@@ -50,10 +52,20 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
     A setting may name a file (``hardware.target=rtx-4090``) or change a figure inside a named one
     (``hardware.target.memory.bandwidth_bytes_per_s=4e12``).
     """
-    document = expand(document, REFERENCES)
+    document, faults = expand_found(document, REFERENCES)
     for setting in overrides:
-        document = expand(override(document, [setting]), REFERENCES)
-    return validate(Scenario, _with_found_traces(document))
+        document, faults = expand_found(override(document, [setting]), REFERENCES)
+    document = _with_found_traces(document)
+    if not faults:
+        return validate(Scenario, document)
+    # The rest is checked all the same, so that all faults come at once; a name that stands for no file
+    # is not reported again as a wrong type.
+    places = {(fault.file, fault.line, fault.column) for fault in faults}
+    try:
+        validate(Scenario, document)
+    except ConfigError as error:
+        faults += [fault for fault in error.faults if (fault.file, fault.line, fault.column) not in places]
+    raise ConfigError(sort_faults(faults))
 
 
 def _with_found_traces(document: Document) -> Document:
