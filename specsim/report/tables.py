@@ -48,6 +48,13 @@ _ROWS = (
     _Row("spec_decode_acceptance_rate", "acceptance, %"),
 )
 
+_LIMITS = (
+    ("Physical limit of", "limit_ms_per_token", "ms"),
+    ("Physical limit of", "limit_joules_per_token", "J"),
+    ("Floor of the chips alone for", "device_limit_joules_per_token", "J"),
+)
+"""Metrics by what they bound, with their unit."""
+
 
 def verdict_line(summary: Summary) -> str:
     """Return the verdict on one line."""
@@ -176,6 +183,11 @@ def _efficiency(summary: Summary) -> Iterator[Table | str]:
         shown = [f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None]
         if shown:
             yield f"Physical limit / simulated decode {title}: {', '.join(shown)}."
+    for title, metric, unit in _LIMITS:
+        bounds = {name: number(metrics, metric) for name, metrics in arms.items()}
+        shown = [f"{name} {_figure(bound)} {unit}" for name, bound in bounds.items() if bound is not None]
+        if shown:
+            yield f"{title} a decoded token: {', '.join(shown)}."
     if speculation is None:
         return
     factor = number(speculation, "operations_factor")

@@ -91,6 +91,7 @@ def test_parts_of_time_are_per_output_token() -> None:
 def test_fraction_of_the_limit_operations_and_limitations_are_printed() -> None:
     text = printed(RUNS["every caveat"]())
     assert "Physical limit / simulated decode time: baseline 50 %, speculation 50 %." in text
+    assert "Physical limit of a decoded token: baseline 5.19 ms, speculation 3.28 ms." in text
     assert "Operations factor" in text
     assert "Acceptance by position: 0." in text
     assert "How wide to read it\n  The intervals cover" in text

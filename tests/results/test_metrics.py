@@ -288,6 +288,17 @@ def test_limit_fraction_is_the_limit_of_decode_steps_over_their_time() -> None:
     assert found["energy_limit_fraction"] == pytest.approx(0.25, rel=1e-12)
 
 
+def test_limits_per_token_are_those_of_the_steps_that_emit_it() -> None:
+    found = metrics(ClosedLoop(output_tokens=(30,), prompts=(0,)))
+    decode_ms = 1e3 * (found["time_seconds"]["draft"] + found["time_seconds"]["verify_accepted"])
+    decode_ms += 1e3 * found["time_seconds"]["wasted"]
+    # The loop's limits are half of its time, a quarter of its joules.
+    assert found["limit_ms_per_token"] == pytest.approx(0.5 * decode_ms / 29, rel=1e-9)
+    joules = sum(found["energy_joules"].values()) - found["energy_joules"]["prefill"]
+    assert found["limit_joules_per_token"] == pytest.approx(0.25 * joules / 29, rel=1e-9)
+    assert found["device_limit_joules_per_token"] is None
+
+
 def _one_step_arm(**counts: int) -> ArmTables:
     result: SimulationResult = ClosedLoop(output_tokens=(2,), prompts=(0,)).result()
     steps = result.arm("speculation").steps.where("phase", "decode")

@@ -52,6 +52,43 @@ def test_a_draft_that_is_never_accepted_does_not_pay() -> None:
     assert "Energy +" in summary["verdict"]["text"]
 
 
+def test_the_sentence_gives_the_fraction_of_the_physical_limit_in_time_and_energy() -> None:
+    share = "50 % of the physical limit in time and 25 % in energy"
+    assert (
+        f" Decode steps at {share} (baseline 50 % and 25 %). " in MANY.result().summary()["verdict"]["text"]
+    )
+    assert f" Decode steps at {share}. " in ClosedLoop().baseline_only().summary()["verdict"]["text"]
+
+
+def test_the_fraction_is_of_time_alone_where_joules_are_withheld() -> None:
+    text = MANY.with_provenance(power_is_estimated=True).result().summary()["verdict"]["text"]
+    assert " Decode steps at 50 % of the physical limit (baseline 50 %). " in text
+
+
+def test_costs_without_a_limit_name_no_fraction() -> None:
+    result = MANY.result()
+    steps = result.tables.steps.filled(0.0, "limit_s", "limit_j")
+    tables = type(result.tables)(result.tables.requests, steps, result.tables.rounds)
+    summary = MANY.result(tables=tables).summary()
+    assert "physical limit" not in summary["verdict"]["text"]
+    assert summary["baseline"]["limit_fraction"] is None
+    assert summary["baseline"]["limit_ms_per_token"] is None
+
+
+def test_a_guessed_floor_of_the_chips_is_withheld_unless_asked_for() -> None:
+    loop = MANY.with_provenance(device_energy_is_estimated=True)
+    tables = loop.result().tables
+    steps = tables.steps.filled(0.5, "device_limit_j")
+    tables = type(tables)(tables.requests, steps, tables.rounds)
+    withheld = loop.result(tables=tables).summary()
+    asked = loop.result(tables=tables, show_estimated_energy=True).summary()
+    assert withheld["baseline"]["device_limit_joules_per_token"] is None
+    assert withheld["baseline"]["limit_joules_per_token"] is not None
+    assert asked["baseline"]["device_limit_joules_per_token"] is not None
+    for summary in (withheld, asked):
+        assert "The floor of the chips' energy rests on estimated" in " ".join(summary["known_limitations"])
+
+
 def test_speedups_are_ratios_of_sums() -> None:
     result = MANY.result()
     summary = result.summary()

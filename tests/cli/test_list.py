@@ -1,0 +1,100 @@
+"""What ``specsim list`` prints of the catalogue."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from specsim.cli.app import main
+from specsim.config import names
+from specsim.hardware import load_model, load_profile
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main(["list", *arguments])
+    assert caught.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_devices_are_ranked_for_a_model_and_none_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(_printed(capsys, "hardware", "--compare", "--json"))
+    assert (found["model"], found["dtype"], found["context_tokens"]) == ("llama-3.1-8b", "bfloat16", 2048)
+    limits = [device["limit_s"] for device in found["devices"]]
+    assert limits == sorted(limits)
+    ranked = {device["name"] for device in found["devices"]}
+    left_out = {name for devices in found["left_out"].values() for name in devices}
+    assert ranked | left_out == set(names("hardware_profiles"))
+
+
+def test_joules_from_guessed_watts_are_withheld_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = json.loads(_printed(capsys, "hardware", "--compare", "--json"))["devices"]
+    asked = json.loads(_printed(capsys, "hardware", "--compare", "--show-estimated-energy", "--json"))[
+        "devices"
+    ]
+    for before, after in zip(plain, asked, strict=True):
+        has_power = load_profile(before["name"]).has_power
+        assert (after["token_j"] is not None) == has_power
+        assert (before["token_j"] is not None) == (has_power and not before["is_power_estimated"])
+    assert any(device["is_power_estimated"] for device in plain)
+
+
+def test_the_table_marks_guesses_and_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    table = _printed(capsys, "hardware", "--compare", "--show-estimated-energy").splitlines()
+    (t4,) = [line for line in table if line.startswith("t4 ")]
+    assert t4.endswith("does not fit")
+    assert "~" in t4
+    (withheld,) = [line for line in _printed(capsys, "hardware", "--compare").splitlines() if "t4 " in line]
+    assert "withheld" in withheld
+
+
+def test_a_smaller_format_and_a_longer_context_move_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    def limit_s(*arguments: str) -> float:
+        devices = json.loads(_printed(capsys, "hardware", "--compare", "--json", *arguments))["devices"]
+        return float(next(device["limit_s"] for device in devices if device["name"] == "a40"))
+
+    assert limit_s("--dtype", "int8") < limit_s() < limit_s("--context", "32768")
+
+
+def test_devices_that_lack_the_arithmetic_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = _printed(capsys, "hardware", "--compare", "--dtype", "float32")
+    (line,) = [line for line in printed.splitlines() if line.startswith("Left out")]
+    assert line.startswith("Left out, since it has no float32 arithmetic: a100-sxm-40g, ")
+
+
+def test_models_are_listed_with_their_size(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = json.loads(_printed(capsys, "models", "--long", "--json"))
+    assert list(sizes) == list(names("models"))
+    assert sizes["mixtral-8x7b"]["params_active"] == load_model("mixtral-8x7b").params_active
+    (line,) = [line for line in _printed(capsys, "models", "--long").splitlines() if "mixtral" in line]
+    assert line.split() == ["mixtral-8x7b", "46.703", "B", "12.880", "B", "32", "4096", "32000", "65536"]
+
+
+def test_scenarios_are_listed_with_their_question(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = _printed(capsys, "scenarios").splitlines()
+    assert [line.split()[0] for line in lines] == list(names("scenarios"))
+    assert all(len(line.split()) > 3 for line in lines)
+    assert "Does a 1B draft pay for chat on one H100?" in "\n".join(lines)
+    assert json.loads(_printed(capsys, "scenarios", "--json"))["scenarios"] == list(names("scenarios"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("models", "--compare"), "--compare ranks devices"),
+        (("--compare",), "--compare ranks devices"),
+        (("policies", "--long"), "--long is for one of hardware, models, scenarios"),
+        (("hardware", "--compare", "--dtype", "bf16"), "--dtype: 'bf16' is not allowed; known: float32"),
+        (("hardware", "--compare", "--model", "llama-3.1-9b"), "did you mean 'llama-3.1-8b'"),
+        (("hardware", "--compare", "--context", "-1"), "--context"),
+    ],
+)
+def test_a_question_that_has_no_answer_is_one_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["list", *arguments])
+    assert caught.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
