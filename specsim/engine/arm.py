@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from specsim.arrays import PICOSECONDS_PER_SECOND, to_picoseconds
 from specsim.engine.accelerator import Accelerator
@@ -25,13 +27,17 @@ Progress = Callable[[int], None]
 """Called with the tokens emitted so far."""
 
 
+Columns: TypeAlias = dict[str, NDArray[Any] | Labels]
+"""Columns of a table by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ArmColumns:
     """The tables of one arm as columns."""
 
-    requests: ColumnData
-    steps: ColumnData
-    rounds: ColumnData
+    requests: Columns
+    steps: Columns
+    rounds: Columns
 
 
 def run_arm(
@@ -99,7 +105,7 @@ def pair_of(env: simpy.Environment, target: Deployed, draft: Deployed | None) ->
 
 def _request_columns(
     name: str, population: Population, arrivals: ArrivalQueue, recorder: Recorder
-) -> ColumnData:
+) -> Columns:
     ended_by = np.array(population.ending)
     # A sampled text that stops short of its cap has met its end token.
     ended_by[recorder.num_output_tokens < population.num_output_tokens] = "eos"
@@ -117,6 +123,6 @@ def _request_columns(
     }
 
 
-def _named(name: str, columns: ColumnData) -> ColumnData:
+def _named(name: str, columns: ColumnData) -> Columns:
     num_rows = len(next(values for values in columns.values() if not isinstance(values, Labels)))
     return {"arm": Labels.constant(name, num_rows), **columns}

@@ -11,13 +11,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.engine.arm import ArmColumns, run_arm
+from specsim.engine.arm import ArmColumns, Columns, run_arm
 from specsim.engine.deploy import Deployed
 from specsim.engine.identity import provenance, run_key
 from specsim.engine.prepare import Prepared, prepare
 from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
-from specsim.results.table import ColumnData
 from specsim.scenario import Scenario, load_scenario
 from specsim.speculation import PlainRounds, RoundSource, build_rounds
 
@@ -135,11 +134,12 @@ def _idle_power_w(deployed: Deployed) -> float:
     return deployed.waiting_w if deployed.profile.has_power else math.nan
 
 
-def _stacked(parts: Sequence[ColumnData]) -> ColumnData:
-    """Stack the same columns of several arms."""
-    stacked: dict[str, NDArray[Any] | Labels] = {}
-    for name in parts[0]:
-        values = [part[name] for part in parts]
+def _stacked(parts: Sequence[Columns]) -> Columns:
+    """Stack the same columns of several arms, and empty them."""
+    stacked: Columns = {}
+    for name in list(parts[0]):
+        # Popped as it goes, so that a million steps do not exist twice.
+        values = [part.pop(name) for part in parts]
         words = [value for value in values if isinstance(value, Labels)]
         stacked[name] = Labels.stacked(words) if words else np.concatenate(cast("list[NDArray[Any]]", values))
     return stacked
