@@ -16,6 +16,7 @@ import typer
 
 from specsim import __version__
 from specsim.cli.check import check
+from specsim.cli.compare import compare
 from specsim.cli.list_ import list_
 from specsim.cli.record import record
 from specsim.cli.report import report
@@ -46,6 +47,7 @@ app.command("schema")(schema)
 app.command("record")(record)
 app.command("report")(report)
 app.command("sweep")(sweep)
+app.command("compare")(compare)
 app.add_typer(trace)
 
 
