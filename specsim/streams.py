@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     POLICY = 7
     BOOTSTRAP = 8
     SWEEP_DESIGN = 9
+    TRAINING = 10
 
 
 class RandomStreams:

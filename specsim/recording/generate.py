@@ -38,6 +38,7 @@ def generate(
     *,
     warp: Warp,
     on_tokens: Callable[[int], None],
+    keeps_probabilities: bool = True,
 ) -> list[Continuation]:
     """Sample one continuation a prompt, all in one batch.
 
@@ -56,6 +57,8 @@ def generate(
         What the target's logits become before a token is drawn.
     on_tokens
         Told how many tokens each step sampled.
+    keeps_probabilities
+        Whether p is kept; where it is not, ``probabilities`` is empty.
     """
     num_prompts, max_tokens = uniforms.shape
     longest = max(len(prompt) for prompt in prompts)
@@ -70,7 +73,7 @@ def generate(
     ends = torch.tensor(sorted(target.end_tokens), dtype=torch.long, device=target.device)
 
     token = np.zeros((num_prompts, max_tokens), dtype=np.int64)
-    probabilities = torch.empty(num_prompts, max_tokens, target.vocabulary_size)
+    probabilities = torch.empty(num_prompts, max_tokens if keeps_probabilities else 0, target.vocabulary_size)
     num_tokens = np.zeros(num_prompts, dtype=np.int64)
     has_ended = np.zeros(num_prompts, dtype=bool)
     live = np.arange(num_prompts)
@@ -90,7 +93,8 @@ def generate(
         p = warp(output.logits[:, -1])
         drawn = sample(p, luck[live, step])
         token[live, step] = drawn.cpu().numpy()
-        probabilities[live, step] = p.cpu()
+        if keeps_probabilities:
+            probabilities[live, step] = p.cpu()
         num_tokens[live] = step + 1
         on_tokens(len(live))
         is_end = torch.isin(drawn, ends)
