@@ -1,8 +1,9 @@
 """Bounded least squares with a loss that outliers cannot dominate, and standard errors that own up to misfit.
 
 Loss: soft L1, ρ(z) = 2(√(1+z) − 1) with z = (r/s)², and s tied to the residuals' own spread (Huber 1964).
-Covariance: A⁻¹ B A⁻¹ with A = Σ ρ''-weighted J Jᵀ and B = Σ ψ² J Jᵀ (Huber 1967; White 1980), times
-n/(n−k), so that it does not rest on equal or normal errors.
+Covariance: A⁻¹ B A⁻¹ with A = Σ ρ''-weighted J Jᵀ and B = Σ (ψ/(1−h))² J Jᵀ (Huber 1967; White 1980; with
+the leverage h of each residual, MacKinnon and White 1985), so that it does not rest on equal or normal
+errors.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _NORMAL_MAD = 0.6745
 _LEAST_SPREAD = 1e-4
 """Below a hundredth of a percent every residual counts in full."""
 _AT_BOUND = 1e-6
+_MOST_LEVERAGE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def _spread(residuals: Floats) -> float:
 
 
 def _covariance(residuals: Floats, slope: Floats, scale: float, held: Bools) -> Floats:
-    count, num_parameters = slope.shape
+    num_parameters = slope.shape[1]
     covariance = np.zeros((num_parameters, num_parameters))
     free = np.flatnonzero(~held)
     if not free.size:
@@ -147,8 +149,9 @@ def _covariance(residuals: Floats, slope: Floats, scale: float, held: Bools) -> 
     inner = 1.0 + np.square(residuals / scale)
     part = slope[:, free]
     curvature = (part * (inner**-1.5)[:, None]).T @ part
-    pull = part * (residuals / np.sqrt(inner))[:, None]
     inverse = np.linalg.pinv(curvature, rcond=1e-14, hermitian=True)
-    small_sample = count / max(count - len(free), 1)
-    covariance[np.ix_(free, free)] = small_sample * inverse @ (pull.T @ pull) @ inverse
+    # A cell that alone tells a figure bends the fit towards itself, so that its residual is too small.
+    leverage = np.einsum("ri,ij,rj->r", part, inverse, part) * inner**-1.5
+    pull = part * (residuals / np.sqrt(inner) / (1.0 - np.minimum(leverage, _MOST_LEVERAGE)))[:, None]
+    covariance[np.ix_(free, free)] = inverse @ (pull.T @ pull) @ inverse
     return covariance
