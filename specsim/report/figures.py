@@ -40,12 +40,12 @@ class Plot:
 
 def run_plots(run: Run) -> Iterator[Plot]:
     """Yield the plots that the data of a run allow, in reading order."""
-    for metric, quantity, title in (
-        ("time_seconds", "time per output token, s", "Where time goes"),
-        ("energy_joules", "energy per output token, J", "Where joules go"),
-        ("operations_flops", "operations per output token, FLOP", "Where operations go"),
+    for metric, scale, quantity, title in (
+        ("time_seconds", 1e3, "time per output token, ms", "Where time goes"),
+        ("energy_joules", 1.0, "energy per output token, J", "Where joules go"),
+        ("operations_flops", 1e-9, "operations per output token, GFLOP", "Where operations go"),
     ):
-        parts = tables.parts_per_token(run, metric)
+        parts = tables.parts_per_token(run, metric, scale=scale)
         if parts is not None:
             yield _parts_plot(parts, metric, title, quantity)
     acceptance = tables.acceptance_by_position(run)

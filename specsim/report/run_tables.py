@@ -21,7 +21,7 @@ _MAX_ROUNDS = 24
 """Rounds of one request that are drawn; more would not be told apart."""
 
 
-def parts_per_token(run: Run, metric: str) -> pd.DataFrame | None:
+def parts_per_token(run: Run, metric: str, *, scale: float = 1.0) -> pd.DataFrame | None:
     """Return time, energy or operations per output token by part (index) and arm; None where unknown.
 
     Parameters
@@ -30,6 +30,8 @@ def parts_per_token(run: Run, metric: str) -> pd.DataFrame | None:
         The run.
     metric
         ``time_seconds``, ``energy_joules`` or ``operations_flops``.
+    scale
+        What the amounts are multiplied by, such as 1e3 for milliseconds.
     """
     import pandas as pd
 
@@ -39,7 +41,7 @@ def parts_per_token(run: Run, metric: str) -> pd.DataFrame | None:
         parts, tokens = metrics.get(metric), number(metrics, "total_output_tokens")
         if not isinstance(parts, dict) or not tokens or any(value is None for value in parts.values()):
             return None
-        columns[arm] = {part: value / tokens for part, value in parts.items()}
+        columns[arm] = {part: value * scale / tokens for part, value in parts.items()}
     return pd.DataFrame(columns)
 
 

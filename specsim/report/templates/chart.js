@@ -38,7 +38,7 @@ function markerPath(kind, x, y, size) {
 function drawChart(box, chart) {
   const width = Math.max(box.clientWidth, 240);
   const height = 260;
-  const edge = { left: 62, right: 14, top: 12, bottom: 44 };
+  const edge = { left: 62, right: 22, top: 12, bottom: 44 };
   const known = chart.series.flatMap((series) => series.points.map((point) => point[1]));
   if (chart.level !== undefined) known.push(chart.level);
   const most = known.length ? Math.max(...known) * 1.08 : 1;
@@ -104,7 +104,11 @@ function shortCount(count) {
 function figure(value) {
   if (value === null || value === undefined) return "–";
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(2);
-  return Math.abs(value) >= 999.5 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+  return Math.abs(value) >= 999.5 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+function tickText(value) {
+  return String(Number(value.toPrecision(3)));
 }
 
 // A value with the SI prefix that fits, such as 4.56 ms or 16.1 GB.

@@ -81,7 +81,7 @@ function drawWhatIf(tables) {
     isLog: false,
     level: 1,
     mark: lookahead,
-    show: figure,
+    show: tickText,
   });
   const spoken = rounds.map(([length, one]) => `K ${length}: ${figure(one.gain)}`).join(", ");
   byId("gain-chart").setAttribute("aria-label", `Wall-time gain by lookahead on ${device.name}. ${spoken}`);
@@ -160,7 +160,7 @@ function drawTokens() {
   for (const name of ["p", "q"]) {
     laws[name].forEach((mass, token) => {
       const slider = byId(`${name}-${token}`);
-      if (slider !== document.activeElement || slider.value !== String(mass)) slider.value = String(mass);
+      slider.value = String(mass);
       write(`${name}-${token}-value`, mass.toFixed(3));
     });
   }

@@ -1,0 +1,161 @@
+"""The report as text: complete, safe against names, small, and the same each time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from specsim.cli.app import main
+from specsim.engine.simulate import simulate
+from specsim.report.run_files import Run, run_of
+from specsim.report.run_report import fitted_acceptance, run_report
+from specsim.report.what_if import BATCHES, LOOKAHEADS, what_if
+from specsim.scenario import Scenario, load_scenario
+from specsim.speculation import theory
+
+_SMALL = ("workload.num_prompts=3", "workload.output_tokens=16")
+
+
+def test_report_says_verdict_numbers_configuration_and_limits(small_report: str, small_run: Run) -> None:
+    text = html.unescape(small_report)
+    assert small_run.summary["verdict"]["text"] in text
+    assert small_run.summary["key"] in text
+    assert all(sentence in text for sentence in small_run.summary["known_limitations"])
+    assert "max_concurrency: 2" in text
+    assert "TPOT mean, ms" in text
+
+
+def test_report_holds_no_address_that_a_browser_would_load(small_report: str) -> None:
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#|data:,)[^"']*""", small_report)
+    assert "@import" not in small_report
+    assert not re.findall(r"url\((?!#)", small_report)
+
+
+def test_policy_allows_our_script_only(small_report: str) -> None:
+    (script,) = re.findall(r"<script>(.*?)</script>", small_report, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in html.unescape(small_report)
+    assert "default-src 'none'" in html.unescape(small_report)
+
+
+def test_report_is_small_and_the_same_each_time(small_report: str, small_run: Run) -> None:
+    assert len(small_report.encode()) < 5e6
+    assert run_report(small_run) == small_report
+
+
+def test_names_cannot_become_code() -> None:
+    evil = '</script><img src=x onerror="alert(1)">&{{ 7*7 }}'
+    scenario = load_scenario("two_token_example", overrides=(f"name={json.dumps(evil)}", *_SMALL))
+    assert scenario.name == evil
+    text = run_report(run_of(simulate(scenario)))
+    assert "<img" not in text
+    assert "{{ 7*7 }}" in html.unescape(text)
+
+
+@pytest.mark.parametrize(
+    "setting", ["speculative_config=null", "speculative_config.num_speculative_tokens=0"]
+)
+def test_report_without_speculation_is_whole(setting: str) -> None:
+    text = run_report(run_of(simulate(load_scenario("two_token_example", overrides=(*_SMALL, setting)))))
+    assert "In numbers" in text
+
+
+def _tables(scenario: Scenario, *devices: str, context_tokens: int = 640) -> dict[str, object]:
+    return dict(
+        what_if(scenario, context_tokens=context_tokens, acceptance_rate=0.7, batch=5, devices=devices)
+    )
+
+
+def test_round_of_the_panel_costs_what_the_simulation_says(small_run: Run, small_scenario: Scenario) -> None:
+    steps = small_run.steps
+    decodes = steps[
+        (steps["arm"] == "speculation") & (steps["phase"] == "decode") & (steps["num_sequences"] == 1)
+    ]
+    row = decodes.iloc[0]
+    tables = what_if(small_scenario, context_tokens=int(row["context_tokens"]), acceptance_rate=0.7, batch=1)
+    device, lookahead = tables["devices"][0], int(row["num_drafted"])
+    for name in ("draft_s", "target_s", "draft_flops", "target_flops"):
+        grid = device[name]  # type: ignore[literal-required]
+        assert grid[0][lookahead] == row[name]
+    assert device["target_j"] is not None
+    assert device["target_j"][0] is not None
+    assert device["target_j"][0][lookahead] == row["target_energy_j"]
+
+
+def test_lookahead_zero_is_the_baseline_without_the_draft(small_scenario: Scenario) -> None:
+    alone = small_scenario.model_copy(update={"speculative_config": None})
+    with_draft, without = _tables(small_scenario)["devices"], _tables(alone)["devices"]
+    assert isinstance(with_draft, list)
+    assert isinstance(without, list)
+    for batch in range(len(BATCHES)):
+        assert with_draft[0]["target_s"][batch][0] == without[0]["target_s"][batch][0]
+        assert with_draft[0]["draft_s"][batch][0] == 0.0
+    assert len(with_draft[0]["target_s"][0]) == len(LOOKAHEADS)
+
+
+def test_device_that_lacks_memory_is_named_with_the_reason(small_scenario: Scenario) -> None:
+    large = load_scenario("llama70b_h100")
+    absent = _tables(large, "rtx-4090", "m4-max")["absent"]
+    assert isinstance(absent, list)
+    assert len(absent) == 2
+    assert "lacks" in absent[0]
+    assert "all-reduce" in absent[1]
+    assert _tables(small_scenario, "rtx-4090")["absent"] == []
+
+
+def test_batches_that_do_not_fit_are_null_and_noted(small_scenario: Scenario) -> None:
+    tables = _tables(small_scenario, "rtx-4090", context_tokens=8192)
+    assert isinstance(tables["devices"], list)
+    device = tables["devices"][1]
+    assert device["target_s"][0] is not None
+    assert device["target_s"][-1] is None
+    assert any("lacks" in note for note in device["notes"])
+
+
+def test_joules_from_guessed_watts_are_withheld_unless_asked_for(small_scenario: Scenario) -> None:
+    quiet = small_scenario.model_copy(update={"show_estimated_energy": False})
+    withheld, shown = (_tables(one)["devices"] for one in (quiet, small_scenario))
+    assert isinstance(withheld, list)
+    assert isinstance(shown, list)
+    assert withheld[0]["target_j"] is None
+    assert "withheld" in withheld[0]["notes"][0]
+    assert shown[0]["target_j"] is not None
+    assert "estimated" in shown[0]["notes"][0]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.72, 1.0])
+def test_slider_begins_at_the_rate_that_gives_the_tokens_a_round(rate: float) -> None:
+    length = theory.expected_tokens(rate, 4)
+    assert fitted_acceptance({"spec_decode_acceptance_length": length}, 4) == pytest.approx(rate, abs=0.006)
+
+
+def test_command_writes_the_report_into_the_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    for arguments in (
+        ["run", "two_token_example", "--set", "workload.num_prompts=3", "-o", str(folder)],
+        ["report", str(folder)],
+        # A run may be written again over one with a report.
+        ["run", "two_token_example", "--set", "workload.num_prompts=3", "-o", str(folder)],
+        ["report", str(folder), "-o", str(tmp_path / "other.html")],
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "other.html")
+    assert (tmp_path / "other.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_command_refuses_a_folder_without_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["report", str(tmp_path)])
+    assert caught.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "holds neither a run (summary.json) nor a sweep (sweep.json)" in line
