@@ -24,7 +24,7 @@ class Deployment(Spec):
     model: ModelSpec | None = None
     """A preset, a path to a config.json, or its fields; may be absent where cost counts target steps."""
     dtype: Dtype = "bfloat16"
-    """Format of the weights, and of the arithmetic where the device has it."""
+    """Format of the weights; the arithmetic is bfloat16, or what the device has in its place."""
     kv_cache_dtype: CacheFormat = "auto"
     """Format of the KV cache; ``auto`` is two bytes."""
     tensor_parallel_size: int = Field(default=1, ge=1, le=64)
