@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
@@ -25,8 +26,13 @@ from specsim.streams import RandomStreams
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 _JOULES = ("draft_energy_j", "target_energy_j", "limit_j", "device_limit_j")
+
+# By name: the report is a layer above this one, and loads a plotting library.
+_FIGURES = "specsim.report.figures"
+_NOTEBOOK = "specsim.report.notebook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,17 @@ class SimulationResult:
     def rounds(self) -> pd.DataFrame:
         """One row a round of one request."""
         return self.tables.rounds.frame()
+
+    def to_pandas(self) -> dict[str, pd.DataFrame]:
+        """Return all tables as DataFrames by name: ``requests``, ``steps``, ``rounds``."""
+        return {"requests": self.requests, "steps": self.steps, "rounds": self.rounds}
+
+    def plot(self) -> Figure:
+        """Return one figure with every plot that the run allows; nothing is shown or written."""
+        return cast("Figure", import_module(_FIGURES).figure_of(self))
+
+    def _repr_html_(self) -> str:
+        return cast(str, import_module(_NOTEBOOK).cell_html(self))
 
     @property
     def step_table(self) -> Table:
