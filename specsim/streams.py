@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     POLICY = 7
     BOOTSTRAP = 8
     SWEEP_DESIGN = 9
+    CAPTURE_ORDER = 10
     TRAINING = 10
 
 
