@@ -155,6 +155,9 @@ class Rows:
             "error": [row.error or None for row in rows],
         }
         for index, key in enumerate(axes):
+            if key in columns:
+                # A seed that is varied has its column already, replications counted.
+                continue
             columns[key] = _uniform([plan.points[case.point].labels[index] for case in cases])
         for name in _in_order(row.names for row in rows):
             columns[name] = [row.figure(name) for row in rows]
