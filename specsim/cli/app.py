@@ -6,11 +6,13 @@ command needs is imported when it runs.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -30,6 +32,8 @@ EXIT_INPUT = 2
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+
+_DEVICE_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS, errno.EPIPE})
 
 app = typer.Typer(
     name="specsim",
@@ -84,46 +88,80 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    _make_writable("stdout")
+    _make_writable("stderr")
+    try:
+        code = _command(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _give_up_stdout(EXIT_BROKEN_PIPE)
+    except OSError as error:
+        print(f"specsim: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        return _give_up_stdout(EXIT_INPUT)
+    return code
+
+
+def _command(arguments: Sequence[str] | None) -> int:
     try:
         code = app(None if arguments is None else list(arguments), prog_name="specsim", standalone_mode=False)
-        sys.stdout.flush()
     except SpecsimError as error:
         for line in _lines(error):
-            print(line, file=sys.stderr)
+            print(_on_one_line(line), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        return _close_pipe()
     except SystemExit as error:
         # The command-line library turns a broken pipe into an exit of its own.
         if isinstance(error.__context__, BrokenPipeError):
-            return _close_pipe()
+            raise error.__context__ from None
         return error.code if isinstance(error.code, int) else EXIT_INTERNAL
     except typer.Abort:
         return EXIT_INTERRUPTED
+    except MemoryError:
+        print("specsim: out of memory; ask for fewer prompts, tokens or steps", file=sys.stderr)
+        return EXIT_INPUT
     except Exception as error:
+        # A device that is full or gone is no bug of ours; any other fault of a file is.
+        if isinstance(error, OSError) and error.errno in _DEVICE_FAULTS:
+            raise
         return _unexpected(error)
     return code if isinstance(code, int) else 0
 
 
 def _lines(error: SpecsimError) -> list[str]:
     faults = error.faults if isinstance(error, ConfigError) else ()
-    return [f"specsim: {error}".replace("\n", " ")] if not faults else [str(fault) for fault in faults]
+    return [str(fault) for fault in faults] or [f"specsim: {error}"]
+
+
+def _on_one_line(text: str) -> str:
+    """Return text in which nothing can break the line or steer a terminal."""
+    return "".join(
+        letter if letter.isprintable() else repr(letter)[1:-1] for letter in text.replace("\n", " ")
+    )
 
 
 def _unexpected(error: Exception) -> int:
     # Faults of usage have a base class whose module differs between versions of typer.
     format_message = getattr(error, "format_message", None)
     if format_message is not None:
-        print(f"specsim: {format_message()} (see specsim --help)".replace("\n", " "), file=sys.stderr)
+        print(_on_one_line(f"specsim: {format_message()} (see specsim --help)"), file=sys.stderr)
         return EXIT_INPUT
     print(f"specsim: internal error, a bug of ours: {type(error).__name__}: {error}", file=sys.stderr)
     traceback.print_exception(error)
     return EXIT_INTERNAL
 
 
-def _close_pipe() -> int:
-    # Whoever reads has gone; without this the interpreter would complain when it flushes at exit.
+def _make_writable(name: Literal["stdout", "stderr"]) -> None:
+    """Let a stream take any text: characters that its encoding lacks are written as escapes."""
+    stream = getattr(sys, name)
+    if stream is None:
+        # The shell has closed it; without a stream, what is meant for one would go to the other.
+        setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+    elif isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def _give_up_stdout(code: int) -> int:
+    # Nobody takes the rest; without this the interpreter would complain when it flushes at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return EXIT_BROKEN_PIPE
+    return code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,58 @@ def test_reader_that_goes_away_is_no_error_to_read() -> None:
         process.stdin.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+_COMMAND = [sys.executable, "-c", "from specsim.cli.app import main; main()"]
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("schema",), ("--help",), ("--version",)])
+def test_full_device_is_one_line_and_no_bug_of_ours(arguments: tuple[str, ...]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no device that is always full")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*_COMMAND, *arguments], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.stderr == "specsim: the output cannot be written: No space left on device\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("list",), 0), (("run", "nosuch"), 2)])
+def test_streams_that_the_shell_has_closed_are_not_missed(arguments: tuple[str, ...], code: int) -> None:
+    shell = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *_COMMAND, *arguments]
+    assert subprocess.run(shell, cwd=ROOT, check=False).returncode == code
+
+
+def test_characters_that_the_terminal_lacks_are_written_as_escapes() -> None:
+    done = subprocess.run(
+        [*_COMMAND, "check", "n\u00e9ant.yaml"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr == b"n\\xe9ant.yaml: no such file\n"
+    assert done.returncode == 2
+
+
+def test_text_of_a_file_neither_breaks_a_line_nor_steers_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_text('target: {model: "a\\e[31m\\rb\\nc"}\n')
+    assert _run("check", str(tmp_path / "s.yaml")) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert all(line.isprintable() for line in lines)
+    assert r"no model 'a\x1b[31m\rb c'" in lines[-1]
+
+
+def test_lack_of_memory_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(app, "app", _Raising(MemoryError("Unable to allocate")))
+    assert _run() == 2
+    assert capsys.readouterr().err == "specsim: out of memory; ask for fewer prompts, tokens or steps\n"
 
 
 def test_list_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) -> None:
