@@ -51,8 +51,8 @@ def random_trace(seed: int, lengths: list[int], *, ended_by: str = "eos", with_s
         trace.overlap = np.minimum(p, q).sum(axis=1).astype(np.float32)
         trace.draft_argmax = argmax.astype(np.int32)
         trace.p_at_draft_argmax = p[at, argmax].astype(np.float32)
-        trace.draft_entropy_nats = (-(q * np.log(q + 1e-300)).sum(axis=1)).astype(np.float16)
-        trace.draft_top_probability = q.max(axis=1).astype(np.float16)
+        trace.draft_entropy_nats = (-(q * np.log(q + 1e-300)).sum(axis=1)).astype(np.float32)
+        trace.draft_top_probability = q.max(axis=1).astype(np.float32)
     else:
         depth = 4
         proposal = np.full((num_tokens, depth), -1, dtype=np.int32)

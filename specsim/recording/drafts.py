@@ -88,8 +88,8 @@ class CausalDraft:
             "overlap": overlap.float().numpy(),
             "draft_argmax": argmax.int().numpy(),
             "p_at_draft_argmax": p.gather(1, argmax[:, None])[:, 0].numpy(),
-            "draft_entropy_nats": torch.special.entr(q).sum(-1).clamp(min=0.0).half().numpy(),
-            "draft_top_probability": top.half().numpy(),
+            "draft_entropy_nats": torch.special.entr(q).sum(-1).clamp(min=0.0).float().numpy(),
+            "draft_top_probability": top.float().numpy(),
         }
 
     def _logits(self, continuation: Continuation) -> torch.Tensor:

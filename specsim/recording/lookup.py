@@ -55,11 +55,16 @@ class PromptLookup:
         )
 
     def columns(self, continuation: Continuation) -> Columns:
-        """Proposals of a round started at each position, and the target's probability of each, [N, D]."""
+        """Proposals of a round started at each position, and the target's probability of each, [N, D].
+
+        A proposal below one that differs from the path has none: the target was never asked about it.
+        """
         proposed = self.proposals(continuation.prompt, continuation.token)
         num_tokens, depth = proposed.shape
         at = np.arange(num_tokens)[:, None] + np.arange(depth)
         is_scored = (proposed >= 0) & (at < num_tokens)
+        is_on_path = is_scored & (proposed == continuation.token[np.minimum(at, num_tokens - 1)])
+        is_scored[:, 1:] &= np.logical_and.accumulate(is_on_path, axis=1)[:, :-1]
         p = continuation.probabilities.numpy()
         p_at_proposal = np.zeros(proposed.shape, dtype=np.float32)
         p_at_proposal[is_scored] = p[at[is_scored], proposed[is_scored]]

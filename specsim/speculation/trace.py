@@ -36,14 +36,14 @@ from specsim.config.base import Spec
 from specsim.errors import ConfigError, Fault
 from specsim.speculation.array_file import Array, read_arrays, write_arrays
 from specsim.speculation.distributions import Ending
+from specsim.speculation.trace_codec import SMALLEST_PROBABILITY, decode, encode
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _TOLERANCE = 2e-3
-"""How far stored columns may disagree: the rounding of half-precision storage."""
+"""How far stored columns may disagree: the rounding of storage, and of the models' own arithmetic."""
 
 TokenIds: TypeAlias = NDArray[np.int32]
 Probabilities: TypeAlias = NDArray[np.float32]
-Halves: TypeAlias = NDArray[np.float16]
 Names: TypeAlias = NDArray[np.str_]
 DraftSampleMethod: TypeAlias = Literal["greedy", "probabilistic"]
 """How a draft draws: its most probable token, or a sample."""
@@ -54,7 +54,7 @@ class TraceHeader(Spec):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Literal[2] = Field(default=2, alias="schema")
     """Version of the file's layout."""
     target: str
     """Name of the target model."""
@@ -105,22 +105,22 @@ _COLUMNS: dict[str, _Column] = {
     "overlap": _Column(np.float32, "position", "probability", "scalars"),
     "draft_argmax": _Column(np.int32, "position", "token", "scalars"),
     "p_at_draft_argmax": _Column(np.float32, "position", "probability", "scalars"),
-    "draft_entropy_nats": _Column(np.float16, "position", "natural", "scalars"),
-    "draft_top_probability": _Column(np.float16, "position", "probability", "scalars"),
+    "draft_entropy_nats": _Column(np.float32, "position", "natural", "scalars"),
+    "draft_top_probability": _Column(np.float32, "position", "probability", "scalars"),
     "proposal_token": _Column(np.int32, "table", "token", "proposals"),
     "p_at_proposal": _Column(np.float32, "table", "probability", "proposals"),
     "q_from_start": _Column(np.float32, "table", "probability", "heads"),
-    "top_probability_from_start": _Column(np.float16, "table", "probability", "heads"),
-    "entropy_from_start_nats": _Column(np.float16, "table", "natural", "heads"),
+    "top_probability_from_start": _Column(np.float32, "table", "probability", "heads"),
+    "entropy_from_start_nats": _Column(np.float32, "table", "natural", "heads"),
     "union_ids": _Column(np.int32, "table", "token", "union"),
-    "log_p": _Column(np.float16, "table", "log", "union"),
-    "log_q": _Column(np.float16, "table", "log", "union"),
-    "tail_p": _Column(np.float16, "position", "probability", "union"),
-    "tail_q": _Column(np.float16, "position", "probability", "union"),
-    "tail_overlap": _Column(np.float16, "position", "probability", "union"),
+    "log_p": _Column(np.float32, "table", "log", "union"),
+    "log_q": _Column(np.float32, "table", "log", "union"),
+    "tail_p": _Column(np.float32, "position", "probability", "union"),
+    "tail_q": _Column(np.float32, "position", "probability", "union"),
+    "tail_overlap": _Column(np.float32, "position", "probability", "union"),
     "tail_token": _Column(np.int32, "table", "token", "tails"),
-    "tail_top_probability": _Column(np.float16, "table", "probability", "tails"),
-    "tail_entropy_nats": _Column(np.float16, "table", "natural", "tails"),
+    "tail_top_probability": _Column(np.float32, "table", "probability", "tails"),
+    "tail_entropy_nats": _Column(np.float32, "table", "natural", "tails"),
 }
 _MAY_BE_ABSENT = ("proposal_token", "union_ids", "tail_token")
 """Columns of tokens in which -1 marks that there is none."""
@@ -159,37 +159,37 @@ class Trace:
     """The draft's most probable token, [N]."""
     p_at_draft_argmax: Probabilities | None = None
     """Its probability under the target, [N]."""
-    draft_entropy_nats: Halves | None = None
+    draft_entropy_nats: Probabilities | None = None
     """Entropy of the draft distribution, nats, [N]."""
-    draft_top_probability: Halves | None = None
+    draft_top_probability: Probabilities | None = None
     """Largest draft probability, [N]."""
     proposal_token: TokenIds | None = None
     """Token proposed for position start + depth; -1: no proposal, and none deeper, [N, D]."""
     p_at_proposal: Probabilities | None = None
-    """Its probability under the target along the path; 0 where there is none, [N, D]."""
+    """Its probability under the target; 0 where there is none, or one above it left the path, [N, D]."""
     q_from_start: Probabilities | None = None
     """Draft probability of the path's token at start + depth, [N, D]; 0 past the prompt's end."""
-    top_probability_from_start: Halves | None = None
+    top_probability_from_start: Probabilities | None = None
     """Largest draft probability there, [N, D]."""
-    entropy_from_start_nats: Halves | None = None
+    entropy_from_start_nats: Probabilities | None = None
     """Entropy of the draft distribution there, nats, [N, D]."""
     union_ids: TokenIds | None = None
     """Union of the most probable tokens of both models, -1 pads, [N, U]."""
-    log_p: Halves | None = None
+    log_p: Probabilities | None = None
     """Natural logarithm of the target's probability at each of them, unwarped, [N, U]."""
-    log_q: Halves | None = None
+    log_q: Probabilities | None = None
     """The same of the draft, [N, U]."""
-    tail_p: Halves | None = None
+    tail_p: Probabilities | None = None
     """Target mass outside the union, [N]."""
-    tail_q: Halves | None = None
+    tail_q: Probabilities | None = None
     """Draft mass outside the union, [N]."""
-    tail_overlap: Halves | None = None
+    tail_overlap: Probabilities | None = None
     """Sum of min(p, q) outside the union, [N]."""
     tail_token: TokenIds | None = None
     """Tokens drafted after the one rejected at this position; -1: none, [N, T]."""
-    tail_top_probability: Halves | None = None
+    tail_top_probability: Probabilities | None = None
     """Largest draft probability at each of them, [N, T]."""
-    tail_entropy_nats: Halves | None = None
+    tail_entropy_nats: Probabilities | None = None
     """Entropy of the draft distribution at each of them, nats, [N, T]."""
 
     @property
@@ -219,6 +219,10 @@ class Trace:
         if faults:
             raise _as_error(sorted(faults), path)
         header = _parse_header(arrays.pop("header"), path)
+        try:
+            arrays = decode(arrays)
+        except ConfigError as error:
+            raise _as_error([str(error)], path) from None
         trace = cls(header=header, **cast("dict[str, NDArray[np.int64]]", arrays))  # type: ignore[arg-type]
         trace.check(path)
         return trace
@@ -226,8 +230,8 @@ class Trace:
     def save(self, path: str | Path) -> None:
         """Check the trace and write it atomically; equal traces give equal bytes.
 
-        Probabilities are rounded to 14 significant bits (relative error at most 6.2e-5): the bits
-        below carry nothing that a float32 softmax gets right and would double the file.
+        Columns are rounded as :mod:`specsim.speculation.trace_codec` states: probabilities to a relative
+        error of 1e-3, the overlap to an error of 8.2e-5.
         """
         path = Path(path)
         self.check(path)
@@ -236,11 +240,8 @@ class Trace:
             "header": np.frombuffer(header.encode(), dtype=np.uint8),
             "offsets": self.offsets.astype(np.int32),
         }
-        for name, column in _COLUMNS.items():
-            array = self._column(name)
-            if array is not None:
-                arrays[name] = _rounded(array) if column.dtype is np.float32 else array
-        write_arrays(path, arrays)
+        columns = {name: array for name in _COLUMNS if (array := self._column(name)) is not None}
+        write_arrays(path, arrays | encode(columns))
 
     def check(self, source: str | Path = "trace") -> None:
         """Refuse broken invariants, all at once.
@@ -320,15 +321,24 @@ class Trace:
 
     def _cross_faults(self) -> list[str]:
         faults = []
-        if np.any(self.p_token == 0):
-            first = int(np.flatnonzero(self.p_token == 0)[0])
-            faults.append(f"p_token: 0 at {first}, a token that the target cannot have sampled")
+        impossible = np.flatnonzero(self.p_token < SMALLEST_PROBABILITY)
+        if impossible.size:
+            first = int(impossible[0])
+            faults.append(
+                f"p_token: {self.p_token[first]:.4g} at {first}, a token that the target cannot have sampled"
+            )
         unknown = sorted(set(self.ended_by.tolist()) - set(get_args(Ending)))
         if unknown:
             faults.append(f"ended_by: '{unknown[0]}' is not one of {', '.join(get_args(Ending))}")
         if self.q_token is not None and self.overlap is not None and self.draft_top_probability is not None:
             if np.any(self.q_token > self.draft_top_probability + _TOLERANCE):
                 faults.append("q_token: above draft_top_probability")
+            if self.draft_argmax is not None:
+                apart = np.abs(self.q_token - self.draft_top_probability) > _TOLERANCE
+                if np.any(apart[self.draft_argmax == self.token]):
+                    faults.append(
+                        "q_token: below draft_top_probability where the draft's argmax is the token"
+                    )
             if np.any(self.overlap < np.minimum(self.p_token, self.q_token) - _TOLERANCE):
                 faults.append("overlap: below min(p_token, q_token)")
         if self.draft_argmax is not None and self.p_at_draft_argmax is not None:
@@ -340,12 +350,6 @@ class Trace:
             if table is not None and np.any((table[:, 1:] >= 0) & (table[:, :-1] < 0)):  # type: ignore[operator]
                 faults.append(f"{name}: a proposal below a missing one")
         return faults
-
-
-def _rounded(array: Array) -> Probabilities:
-    # Round half up on the bit pattern; the carry into the exponent is what rounding up means.
-    bits = array.astype(np.float32).view(np.uint32)
-    return ((bits + np.uint32(1 << 9)) & np.uint32(0xFFFFFC00)).view(np.float32)
 
 
 def _parse_header(array: Array, path: Path) -> TraceHeader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,14 @@ def test_a_shipped_trace_says_how_to_record_it_again(file: Path) -> None:
 def test_shipped_traces_are_under_5_mb_in_all() -> None:
     assert FILES
     assert sum(file.stat().st_size for file in FILES) < 5_000_000
+
+
+def test_2000_positions_of_the_five_scalars_take_13_kb() -> None:
+    names = ("token", "p_token", "q_token", "overlap", "draft_entropy_nats")
+    file = FOLDER / "smollm2_exit24_t0.7.npz"
+    with zipfile.ZipFile(file) as archive:
+        num_bytes = sum(archive.getinfo(f"{name}.npy").compress_size for name in names)
+    assert num_bytes / Trace.load(file).num_tokens * 2000 < 13_500
 
 
 def test_all_drafts_of_one_temperature_follow_the_same_continuations() -> None:

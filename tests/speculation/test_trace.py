@@ -26,8 +26,12 @@ def test_a_saved_trace_loads_equal_up_to_the_stated_rounding(tmp_path: Path, wit
         before, after = getattr(trace, field.name), getattr(loaded, field.name)
         if before is None:
             assert after is None
+        elif field.name == "overlap":
+            np.testing.assert_allclose(after, before, atol=8.2e-5)
+        elif field.name == "draft_entropy_nats":
+            np.testing.assert_allclose(after, before, atol=2e-3)
         elif before.dtype == np.float32:
-            np.testing.assert_allclose(after, before, rtol=6.2e-5)
+            np.testing.assert_allclose(after, before, rtol=1e-3)
         else:
             np.testing.assert_array_equal(after, before)
 
@@ -55,13 +59,14 @@ def test_a_rare_token_keeps_its_probability(tmp_path: Path) -> None:
     trace.p_token[1], trace.q_token[1] = 1e-9, 2e-9
     trace.draft_argmax[1] = (trace.token[1] + 1) % 64
     trace.save(tmp_path / "a.npz")
-    assert Trace.load(tmp_path / "a.npz").p_token[1] == pytest.approx(1e-9, rel=1e-4)
+    assert Trace.load(tmp_path / "a.npz").p_token[1] == pytest.approx(1e-9, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
         ("p_token", 0.0, "p_token: 0 at 2"),
+        ("p_token", 1e-38, "p_token: 1e-38 at 2"),
         ("p_token", 1.5, "p_token: 1 values are not probabilities"),
         ("p_token", -0.1, "p_token: 1 values are not probabilities"),
         ("q_token", np.nan, "q_token: 1 values are not probabilities"),
@@ -222,7 +227,7 @@ def test_a_header_of_a_later_layout_is_refused(tmp_path: Path) -> None:
     with np.load(tmp_path / "a.npz") as arrays:
         kept = dict(arrays)
     kept["header"] = np.frombuffer(
-        kept["header"].tobytes().replace(b'"schema": 1', b'"schema": 2'), dtype=np.uint8
+        kept["header"].tobytes().replace(b'"schema": 2', b'"schema": 3'), dtype=np.uint8
     )
     np.savez(tmp_path / "b.npz", **kept)
     assert "header: schema" in _line(tmp_path / "b.npz")
@@ -240,25 +245,27 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 def test_unions_and_tails_are_stored_beside_the_scalars(tmp_path: Path) -> None:
     trace = random_trace(13, [4, 3])
     trace.union_ids = np.tile(np.array([5, 9, -1], dtype=np.int32), (7, 1))
-    trace.log_p = np.tile(np.array([-1, -2, -np.inf], dtype=np.float16), (7, 1))
-    trace.log_q = np.tile(np.array([-2, -1, -np.inf], dtype=np.float16), (7, 1))
-    trace.tail_p = trace.tail_q = trace.tail_overlap = np.full(7, 0.25, dtype=np.float16)
+    trace.log_p = np.tile(np.array([-1, -2, -np.inf], dtype=np.float32), (7, 1))
+    trace.log_q = np.tile(np.array([-2, -1, -np.inf], dtype=np.float32), (7, 1))
+    trace.tail_p = trace.tail_q = trace.tail_overlap = np.full(7, 0.25, dtype=np.float32)
     trace.tail_token = np.tile(np.array([3, -1], dtype=np.int32), (7, 1))
-    trace.tail_top_probability = np.full((7, 2), 0.5, dtype=np.float16)
-    trace.tail_entropy_nats = np.full((7, 2), 1.5, dtype=np.float16)
+    trace.tail_top_probability = np.full((7, 2), 0.5, dtype=np.float32)
+    trace.tail_entropy_nats = np.full((7, 2), 1.5, dtype=np.float32)
     trace.save(tmp_path / "a.npz")
     loaded = Trace.load(tmp_path / "a.npz")
-    for name in ("union_ids", "log_p", "tail_overlap", "tail_token", "tail_entropy_nats"):
+    for name in ("union_ids", "tail_token", "tail_entropy_nats", "log_p", "log_q"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(trace, name))
+    for name in ("tail_overlap", "tail_top_probability"):
+        np.testing.assert_allclose(getattr(loaded, name), getattr(trace, name), rtol=1e-3)
 
 
 def test_logarithms_above_zero_and_tables_of_different_depths_are_refused() -> None:
     trace = random_trace(13, [4, 3])
     trace.tail_token = np.full((7, 2), -1, dtype=np.int32)
-    trace.tail_top_probability = np.full((7, 3), 0.5, dtype=np.float16)
-    trace.tail_entropy_nats = np.full((7, 2), 1.5, dtype=np.float16)
+    trace.tail_top_probability = np.full((7, 3), 0.5, dtype=np.float32)
+    trace.tail_entropy_nats = np.full((7, 2), 1.5, dtype=np.float32)
     with pytest.raises(ConfigError, match="tails: tables of different depths"):
         trace.check()
-    trace.log_p = np.full((7, 3), 0.5, dtype=np.float16)
+    trace.log_p = np.full((7, 3), 0.5, dtype=np.float32)
     with pytest.raises(ConfigError, match="log_p: 21 values are not logarithms"):
         trace.check()
