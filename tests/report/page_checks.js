@@ -6,11 +6,21 @@ const READ = "h1,h2,h3,p,label,dt,dd,td,th,li,a,output,figcaption,summary,pre";
 
 const shown = (one) => `${one.tagName} ${one.textContent.trim().slice(0, 40)}`;
 
+// The part of an element's box that its scrolling ancestor shows.
+function visibleBox(one) {
+  const box = one.getBoundingClientRect();
+  const pane = one.closest(".scroll")?.getBoundingClientRect();
+  if (!pane) return box;
+  const [left, right] = [Math.max(box.left, pane.left), Math.min(box.right, pane.right)];
+  const [top, bottom] = [Math.max(box.top, pane.top), Math.min(box.bottom, pane.bottom)];
+  return { left, right, top, bottom, width: right - left, height: bottom - top };
+}
+
 // Texts that lie on one another, and texts outside the page.
 function layout(window, document) {
   const boxes = [...document.querySelectorAll(TEXTS)]
     .filter((one) => !one.closest("details:not([open])") && !one.closest(".skip"))
-    .map((one) => [one, one.getBoundingClientRect()])
+    .map((one) => [one, visibleBox(one)])
     .filter(([, box]) => box.width > 0 && box.height > 0);
   const overlaps = [];
   boxes.forEach(([a, first], place) => {

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+_LOOKAHEADS = ("speculative_config.num_speculative_tokens", "K")
+"""Columns whose values are called K in a legend."""
+
 
 def plot_against_batch(
     points: pd.DataFrame,
@@ -57,7 +60,8 @@ def plot_against_batch(
     axes.set_xlabel(label(batch))
     axes.set_ylabel(label(value))
     if series is not None:
-        axes.legend()
+        title = None if series in _LOOKAHEADS else label(series)
+        axes.legend(title=title, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, fontsize=8)
     return axes
 
 
@@ -117,6 +121,6 @@ def plot_pareto(
 
 
 def _series_name(series: str | None, value: object) -> str:
-    if series in ("speculative_config.num_speculative_tokens", "K"):
+    if series in _LOOKAHEADS:
         return f"K = {value}"
     return str(value)

@@ -1,0 +1,144 @@
+"""The report of a sweep: what it says of the points, and that it stays small."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specsim.report.sweep_plots import not_dominated, sweep_plots
+from specsim.report.sweep_report import sweep_report
+from specsim.scenario import load_scenario
+from specsim.sweep.table import SweepTable
+from tests.report.chromium import CHROMIUM, look
+
+_K, _BATCH, _DEVICE = (
+    "speculative_config.num_speculative_tokens",
+    "workload.max_concurrency",
+    "hardware.target",
+)
+
+
+def _sweep(
+    *, num_devices: int = 1, num_failed: int = 0, analysis: dict[str, object] | None = None
+) -> SweepTable:
+    """Return a sweep whose speed-up is 2 - batch / 16 - K / 20, on every device alike."""
+    rows = [
+        (device, batch, lookahead)
+        for device in range(num_devices)
+        for batch in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+        for lookahead in range(1, 11)
+    ]
+    gain = [max(2.0 - batch / 16 - lookahead / 20, 0.1) for _, batch, lookahead in rows]
+    count = len(rows)
+    failed = [number < num_failed for number in range(count)]
+    columns: dict[str, list[object]] = {
+        "point": list(range(count)),
+        "replication": [0] * count,
+        "seed": [0] * count,
+        "key": ["k"] * count,
+        "status": ["failed" if one else "ok" for one in failed],
+        "error": ["'x' lacks 1 GB" if one else None for one in failed],
+        _BATCH: [batch for _, batch, _ in rows],
+        _K: [lookahead for _, _, lookahead in rows],
+        "verdict.pays": [None if one else value > 1 for one, value in zip(failed, gain, strict=True)],
+        "speedup.tpot": [None if one else value for one, value in zip(failed, gain, strict=True)],
+        "speculation.mean_tpot_ms": [10.0 / value for value in gain],
+        "speculation.output_throughput": [
+            100.0 * value * row[1] for row, value in zip(rows, gain, strict=True)
+        ],
+    }
+    axes = (_BATCH, _K)
+    if num_devices > 1:
+        columns[_DEVICE] = [f"device-{device}" for device, _, _ in rows]
+        axes = (_BATCH, _K, _DEVICE)
+    about = {
+        "scenario": "laptop",
+        "design": "grid",
+        "metric": "speedup.tpot",
+        "specsim_version": "0.1.0",
+        "base": load_scenario("laptop").model_dump(mode="json"),
+        "analysis": analysis or {},
+    }
+    return SweepTable(axes, columns, about)  # type: ignore[arg-type]
+
+
+def test_verdict_counts_where_it_pays_and_warns_of_the_best() -> None:
+    sweep = _sweep()
+    text = html.unescape(sweep_report(sweep))
+    pays = sum(bool(value) for value in sweep.columns["verdict.pays"])
+    assert f"Speculation pays in {pays} of 100 runs." in text
+    assert "1.89x at users at once 1, draft tokens a round, K 1 (the largest of 100: an upper end)" in text
+
+
+def test_failed_points_are_counted_and_their_errors_shown() -> None:
+    text = html.unescape(sweep_report(_sweep(num_failed=3)))
+    assert "3 failed." in text
+    assert text.count("'x' lacks 1 GB") == 3
+
+
+def test_two_axes_give_a_map_whose_cells_are_the_points() -> None:
+    (plot,) = [plot for plot in sweep_plots(_sweep()) if plot.name == "speedup-tpot-map"]
+    from matplotlib.figure import Figure
+
+    axes = plot.draw(Figure().subplots())
+    assert len(axes.texts) == 100
+    assert axes.get_xlabel() == "users at once"
+
+
+def test_device_is_an_axis_of_words() -> None:
+    plots = {plot.name for plot in sweep_plots(_sweep(num_devices=2))}
+    assert "pareto" in plots
+    assert "speedup-tpot-map" not in plots
+
+
+def test_tornado_and_break_even_of_the_analysis_are_shown() -> None:
+    bars = [
+        {"key": _BATCH, "low_label": 1, "high_label": 8, "at_low": 1.5, "at_high": 0.5, "crosses_one": True}
+    ]
+    sweep = _sweep(analysis={"tornado": bars, "at_scenario": 1.5})
+    assert "tornado" in {plot.name for plot in sweep_plots(sweep)}
+    text = html.unescape(sweep_report(_sweep(analysis={"break_even": [{"others": {_K: 4}, "place": 9.5}]})))
+    assert "break even of speed-up per token" in text
+    assert f"{_K} 4" in text
+
+
+def test_base_that_is_no_scenario_leaves_the_panel_out_and_says_why() -> None:
+    sweep = _sweep()
+    sweep.about["base"] = {"name": "x"}  # type: ignore[index]
+    text = html.unescape(sweep_report(sweep))
+    assert "No live panel: base of the sweep" in text
+    assert 'id="what-if-tables"' not in text
+
+
+def test_not_dominated_is_the_definition() -> None:
+    generator_free = [[(number * 37) % 11, (number * 53) % 13, (number * 29) % 7] for number in range(40)]
+    costs = np.array(generator_free, dtype=np.float64)
+    expected = [not any(np.all(other <= one) and np.any(other < one) for other in costs) for one in costs]
+    assert not_dominated(costs).tolist() == expected
+
+
+def test_unknown_costs_are_never_best_and_beat_none() -> None:
+    assert not_dominated(np.array([[np.nan, 0.0], [1.0, 1.0]])).tolist() == [False, True]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_thousand_points_stay_below_five_megabytes_and_open_without_errors(tmp_path: Path) -> None:
+    text = sweep_report(_sweep(num_devices=10))
+    assert text.count('<th scope="row">') >= 1000
+    assert len(text.encode()) < 5e6
+    seen = look(text, {"loaded": "return window.performance.getEntriesByType('resource').length;"}, tmp_path)
+    assert seen.console == ()
+    assert seen.value["loaded"] == 0
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_overlaps_in_the_report_of_a_sweep(tmp_path: Path, width: int) -> None:
+    text = sweep_report(_sweep())
+    seen = look(text, {"layout": "return layout(window, document);"}, tmp_path, width=width).value["layout"]
+    assert seen["overlaps"] == []
+    assert seen["outside"] == []
+    assert seen["wide"] <= 0
