@@ -99,8 +99,10 @@ class SweepRun:
 
     def close(self, *, is_finished: bool) -> None:
         """Let the workers go; without waiting for them if the sweep was interrupted."""
+        for future in self._flights:
+            future.cancel()
         if self._executor is not None:
-            self._executor.shutdown(wait=is_finished, cancel_futures=True)
+            self._executor.shutdown(wait=is_finished)
             self._executor = None
 
     def _start(

@@ -1,0 +1,90 @@
+"""``specsim compare`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from specsim.cli.app import main
+from tests.sweep.small import SMALL
+
+
+def _run(*arguments: str) -> int | str | None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    return caught.value.code
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Two runs and two sweeps of a small scenario and of one with a cheaper draft."""
+    base = tmp_path_factory.mktemp("compare")
+    scenario = base / "small.yaml"
+    scenario.write_text(SMALL)
+    found = {}
+    for name, cost in (("a", "0.1"), ("b", "0.05")):
+        setting = ("--set", f"hardware.target.draft_cost_ratio={cost}")
+        assert _run("run", str(scenario), *setting, "-o", str(base / "runs" / name)) == 0
+        vary = ("--vary", "K=1,2", "-j", "1", "-o", str(base / "sweeps" / name))
+        assert _run("sweep", str(scenario), *setting, *vary) == 0
+        found[f"run_{name}"] = str(base / "runs" / name)
+        found[f"sweep_{name}"] = str(base / "sweeps" / name)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_a_comparison_says_what_changed_and_by_how_much(
+    kind: str, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("compare", folders[f"{kind}_a"], folders[f"{kind}_b"]) == 0
+    out = capsys.readouterr().out
+    assert "  hardware.target.draft_cost_ratio: 0.1 -> 0.05\n" in out
+    (line,) = (line for line in out.splitlines() if line.startswith("speculation.mean_tpot_ms"))
+    assert line.split()[3].startswith("-")
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_markdown_is_a_table_for_a_pull_request(
+    kind: str, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("compare", folders[f"{kind}_a"], folders[f"{kind}_b"], "--markdown") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"### `{folders[f'{kind}_a']}` → `{folders[f'{kind}_b']}`"
+    assert "| `hardware.target.draft_cost_ratio` | `0.1` | `0.05` |" in lines
+    tables = [line for line in lines if line.startswith("| ")]
+    assert {line.count("|") for line in tables} <= {4, 6, 8}
+
+
+def test_json_has_every_metric(folders: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("compare", folders["run_a"], folders["run_b"], folders["run_a"], "--json") == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["after"] == folders["run_b"]
+    assert "baseline.request_throughput" in {delta["metric"] for delta in first["deltas"]}
+    assert second["changes"] == []
+
+
+def test_a_gate_that_holds_exits_1(folders: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    pair = (folders["run_b"], folders["run_a"])
+    assert _run("compare", *pair, "--fail-if", "p99_tpot_ms>+1%") == 1
+    captured = capsys.readouterr()
+    assert "FAILED  p99_tpot_ms>+1%: speculation.p99_tpot_ms went from" in captured.out
+    assert captured.err.count("\n") == 1
+    assert _run("compare", *pair, "--fail-if", "p99_tpot_ms>+50%") == 0
+
+
+def test_bad_input_is_a_line_and_exits_2(
+    folders: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, message in (
+        ((folders["run_a"],), "two folders or more"),
+        ((folders["run_a"], str(tmp_path)), "neither a run"),
+        ((folders["run_a"], folders["sweep_a"]), "cannot be compared with a sweep"),
+        ((folders["run_a"], folders["run_b"], "--fail-if", "x=3"), "is not a condition"),
+        ((folders["run_a"], folders["run_b"], "--fail-if", "nosuch>3"), "cannot be judged"),
+    ):
+        assert _run("compare", *arguments) == 2
+        captured = capsys.readouterr()
+        assert message in captured.err
+        assert captured.err.count("\n") == 1
