@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from specsim.arrays import PICOSECONDS_PER_SECOND, Ints, to_nanojoules
 from specsim.engine.accelerator import Accelerator
-from specsim.engine.shapes import contexts, draft_passes, verification_shape
+from specsim.engine.shapes import contexts, draft_passes, draft_positions, verification_shape
 from specsim.hardware.step import CostModel, StepCosts, StepShape
 from specsim.speculation.rounds import Rounds
 
@@ -84,7 +84,7 @@ class Pair:
         shape = verification_shape(context, rounds)
         counts: StepColumns = {
             "num_draft_passes": rounds.num_draft_steps.max(axis=1),
-            "num_draft_positions": rounds.num_draft_steps.sum(axis=1),
+            "num_draft_positions": draft_positions(rounds),
             "num_drafted": rounds.num_drafted.sum(axis=1),
             "num_accepted": rounds.num_accepted.sum(axis=1),
             "num_emitted": rounds.num_emitted.sum(axis=1),

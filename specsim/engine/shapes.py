@@ -49,25 +49,40 @@ def verification_shape(context: Ints, rounds: Rounds) -> StepShape:
 
 
 def draft_passes(context: Ints, rounds: Rounds) -> DraftPasses:
-    """Draft passes of each round: as many as the longest chain, each at the sequences still drafting."""
+    """Draft passes of each round: as many as the longest draft, each at the sequences still drafting.
+
+    A pass computes one position of each sequence in a chain, a whole level of it in a tree; what earlier
+    passes of the round computed is in the cache by then.
+    """
     steps = rounds.num_draft_steps
-    depth = np.arange(int(steps.max(initial=0)), dtype=np.int64)
+    width = rounds.positions_of_passes()
+    depth = np.arange(width.shape[1], dtype=np.int64)
     active = steps[:, None, :] > depth[None, :, None]
     sequences = active.sum(axis=2)
-    attended = (active * context[:, None, :]).sum(axis=2) + sequences * depth
+    context_of_active = (active * context[:, None, :]).sum(axis=2)
+    drafted_before = np.cumsum(width, axis=1) - width
     runs = sequences > 0
-    num_sequences, context_tokens = sequences[runs], attended[runs]
+    num_positions = sequences * width
     return DraftPasses(
         shape=StepShape(
-            num_sequences=num_sequences,
-            num_positions=num_sequences,
-            num_prefill_positions=np.zeros_like(num_sequences),
-            num_logit_positions=num_sequences,
-            context_tokens=context_tokens,
-            position_context=context_tokens + num_sequences,
+            num_sequences=sequences[runs],
+            num_positions=num_positions[runs],
+            num_prefill_positions=np.zeros_like(sequences[runs]),
+            num_logit_positions=num_positions[runs],
+            context_tokens=(context_of_active + sequences * drafted_before)[runs],
+            # A position attends to its own ancestors and itself, not to the rest of its level.
+            position_context=(width * (context_of_active + sequences * (depth + 1)))[runs],
         ),
         round=np.nonzero(runs)[0],
     )
+
+
+def draft_positions(rounds: Rounds) -> Ints:
+    """Positions that the draft computes in each round over the whole batch, [R]."""
+    width = rounds.positions_of_passes()
+    upto = np.concatenate([np.zeros((len(width), 1), dtype=np.int64), np.cumsum(width, axis=1)], axis=1)
+    positions: Ints = np.take_along_axis(upto, rounds.num_draft_steps, axis=1).sum(axis=1)
+    return positions
 
 
 @dataclass(slots=True)

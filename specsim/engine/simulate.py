@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,7 @@ from specsim.engine.arm import ArmColumns, Columns, run_arm
 from specsim.engine.deploy import Deployed
 from specsim.engine.identity import provenance, run_key
 from specsim.engine.prepare import Prepared, prepare
+from specsim.engine.tree_cost import tree_round_s
 from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
 from specsim.scenario import Scenario, load_scenario
@@ -87,14 +89,21 @@ def _rounds(prepared: Prepared, *, speculates: bool) -> RoundSource:
     if population.distributions.offers == "path" and not speculates:
         return PlainRounds()
     context = scenario.build_context()
+    distributions = population.distributions
+    draft_source = None
+    if speculates and distributions.offers == "conditional":
+        draft_source = scenario.draft_source_spec.build(
+            replace(context, tree_round_s=tree_round_s(prepared)), distributions
+        )
     return build_rounds(
-        population.distributions,
+        distributions,
         scenario.lookahead.build(context),
         scenario.verifier_spec.build(context),
         streams=prepared.streams,
         num_output_tokens=population.num_output_tokens,
         num_speculative_tokens=scenario.num_speculative_tokens if speculates else 0,
         shorten_last_draft=scenario.shorten_last_draft,
+        draft_source=draft_source,
     )
 
 

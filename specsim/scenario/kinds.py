@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from specsim.config.base import Spec
-from specsim.speculation import DISTRIBUTIONS, LOOKAHEAD_POLICIES, VERIFIERS, BuildContext
-from specsim.speculation.distributions import Distributions
+from specsim.speculation import DISTRIBUTIONS, DRAFT_SOURCES, LOOKAHEAD_POLICIES, VERIFIERS, BuildContext
+from specsim.speculation.distributions import ConditionalDistributions, Distributions
+from specsim.speculation.draft import DraftSource
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.verify.rule import Verifier
 
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
             """Return the policy."""
             ...
 
+    class DraftSourceSpec(Spec):
+        """Any registered draft source."""
+
+        kind: str
+
+        def build(self, context: BuildContext, distributions: ConditionalDistributions) -> DraftSource:
+            """Return the source."""
+            ...
+
     class VerifierSpec(Spec):
         """Any registered verification rule."""
 
@@ -42,12 +52,18 @@ if TYPE_CHECKING:
 else:
     DistributionsSpec = DISTRIBUTIONS.union()
     LookaheadSpec = LOOKAHEAD_POLICIES.union()
+    DraftSourceSpec = DRAFT_SOURCES.union()
     VerifierSpec = VERIFIERS.union()
 
 
 def fixed_lookahead() -> LookaheadSpec:
     """Return the policy of a scenario that names none: always ``num_speculative_tokens``."""
     return cast("LookaheadSpec", LOOKAHEAD_POLICIES["fixed"].model_validate({"kind": "fixed"}))
+
+
+def chain_draft() -> DraftSourceSpec:
+    """Return the draft source of a scenario that names none: a chain."""
+    return cast("DraftSourceSpec", DRAFT_SOURCES["chain"].model_validate({"kind": "chain"}))
 
 
 def verifier_named(kind: str) -> VerifierSpec:

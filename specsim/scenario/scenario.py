@@ -11,8 +11,10 @@ from specsim.config.base import Spec, refuse
 from specsim.hardware import AcceleratorProfile
 from specsim.scenario.kinds import (
     DistributionsSpec,
+    DraftSourceSpec,
     LookaheadSpec,
     VerifierSpec,
+    chain_draft,
     fixed_lookahead,
     rates,
     verifier_named,
@@ -51,6 +53,8 @@ class Scenario(Spec):
     """How many tokens a round drafts."""
     distributions: DistributionsSpec | None = None
     """Where p and q come from; required with speculation, there is no default acceptance."""
+    draft_source: DraftSourceSpec | None = None
+    """Who drafts where p and q are known after any prefix: chain, tree, lookup; a chain if absent."""
     verifier: VerifierSpec | None = None
     """Verification rule; excludes rejection_sample_method."""
     hardware: Hardware
@@ -198,6 +202,11 @@ class Scenario(Spec):
             return self.verifier
         method = self.speculative_config.rejection_sample_method if self.speculative_config else None
         return verifier_named("block" if method == "block" else "token")
+
+    @property
+    def draft_source_spec(self) -> DraftSourceSpec:
+        """Draft source: the named one, else a chain."""
+        return self.draft_source or chain_draft()
 
     @property
     def draft_profile(self) -> AcceleratorProfile:

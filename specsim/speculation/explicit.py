@@ -35,13 +35,10 @@ class ExplicitSpec(Spec):
         return self
 
     def build(self, context: BuildContext) -> ExplicitDistributions:
-        """Return the distributions; a greedy draft is certain of its most probable token."""
-        draft = distribution(self.draft)
-        if context.draft_sample_method == "greedy":
-            certain = np.zeros_like(draft)
-            certain[np.argmax(draft)] = 1.0
-            draft = certain
-        return ExplicitDistributions(distribution(self.target), draft, eos_token_id=self.eos_token_id)
+        """Return the distributions."""
+        return ExplicitDistributions(
+            distribution(self.target), distribution(self.draft), eos_token_id=self.eos_token_id
+        )
 
 
 class ExplicitDistributions:

@@ -8,7 +8,9 @@ a recorded path, acceptance rates, exact sampling from distributions) is the sou
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from specsim.arrays import Bools, Ints
 
@@ -44,6 +46,8 @@ class Rounds:
     """Tokens emitted, the final token of the round included."""
     is_last: Bools
     """The sequence ends in this round: by its cap, or by an end token."""
+    pass_positions: Ints | None = None
+    """Positions that each draft pass computes for one sequence, [R, passes]; None: one each, a chain."""
 
     @property
     def num_rounds(self) -> int:
@@ -52,7 +56,20 @@ class Rounds:
 
     def first(self, count: int) -> Rounds:
         """Return the first rounds."""
-        return Rounds(*(getattr(self, field.name)[:count] for field in fields(self)))
+        cut: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            cut[field.name] = None if value is None else value[:count]
+        return Rounds(**cut)
+
+    def positions_of_passes(self) -> Ints:
+        """Positions that each draft pass computes for one sequence, [R, longest chain of passes]."""
+        num_passes = int(self.num_draft_steps.max(initial=0))
+        if self.pass_positions is None:
+            return np.ones((self.num_rounds, num_passes), dtype=np.int64)
+        # A pass that only looks ahead, past the draft's own, computes one position.
+        short = max(num_passes - self.pass_positions.shape[1], 0)
+        return np.pad(self.pass_positions, ((0, 0), (0, short)), constant_values=1)[:, :num_passes]
 
 
 class RoundSource(Protocol):

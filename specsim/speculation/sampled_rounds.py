@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import ConfigError
 from specsim.speculation.distributions import ConditionalDistributions, Prefixes, Signals
-from specsim.speculation.draft import Draft, DraftSource
+from specsim.speculation.draft import Draft, DraftSource, node_depths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.prefixes import last_tokens
 from specsim.speculation.rounds import Rounds, Sequences
 from specsim.speculation.sampling import draw
-from specsim.speculation.uniforms import UniformTable
+from specsim.speculation.uniforms import RoundUniforms
 from specsim.speculation.verify.rule import Verifier
-from specsim.streams import Purpose, RandomStreams
+from specsim.speculation.walk import Walk, walk
 
 _ROWS_PER_CHUNK = 1024
 
@@ -45,7 +45,7 @@ class _Round:
 
     position: Ints
     tokens: Ints
-    """Emitted tokens, [B, K + 1]; -1 pads."""
+    """Emitted tokens, [B, D + 1]; -1 pads."""
     num_drafted: Ints
     num_draft_steps: Ints
     num_accepted: Ints
@@ -60,16 +60,19 @@ class SampledRounds:
     Parameters
     ----------
     distributions, draft_source, verifier, policy
-        Where p and q come from, who drafts, which drafts are kept, and how much to draft. A policy that
-        reads the batch is refused: its rounds depend on more than the request.
-    streams
-        Randomness of the run.
+        Where p and q come from, who drafts, which drafts are kept, and how much to draft. A policy cuts a
+        tree at a depth; one that reads signals is for chains.
+    uniforms
+        The luck of the run.
     num_output_tokens
         Tokens at which each request ends at the latest, the first included, [num_requests].
-    num_speculative_tokens
-        The most that a round drafts, K: the length of the source's chains.
     shorten_last_draft
-        Draft no more than may still be emitted.
+        Draft no deeper than may still be emitted.
+
+    Raises
+    ------
+    ConfigError
+        Where the verifier is not stated for such drafts, or the policy needs what sampling cannot give.
     """
 
     is_approximate = False
@@ -81,25 +84,22 @@ class SampledRounds:
         verifier: Verifier,
         policy: LookaheadPolicy,
         *,
-        streams: RandomStreams,
+        uniforms: RoundUniforms,
         num_output_tokens: Ints,
-        num_speculative_tokens: int,
         shorten_last_draft: bool = False,
     ) -> None:
-        if policy.reads == "batch":
-            raise ConfigError("lookahead: a policy that reads the batch is not supported")
+        _refuse_mismatch(draft_source, verifier, policy)
         self._distributions = distributions
         self._draft_source = draft_source
         self._verifier = verifier
         self._policy = policy
-        self._depth = num_speculative_tokens
+        self._depth = draft_source.depth
         self._shorten_last_draft = shorten_last_draft
-        self._stop = UniformTable(streams.luck(Purpose.STOP))
-        self._next = UniformTable(streams.luck(Purpose.NEXT_TOKEN))
-        self._draft = UniformTable(streams.luck(Purpose.DRAFT), num_nodes=num_speculative_tokens)
+        self._uniforms = uniforms
         self._offset: Ints = np.cumsum(num_output_tokens) - num_output_tokens
         self._emitted: Ints = np.full(int(num_output_tokens.sum()), -1)
-        num_requests, num_context = num_output_tokens.size, distributions.num_context_tokens
+        num_context = max(distributions.num_context_tokens, draft_source.num_context_tokens)
+        num_requests = num_output_tokens.size
         self._context: Ints = np.full((num_requests, num_context), -1)
         self._state = policy.start(num_requests)
         self._ahead: list[_Round] = []
@@ -122,6 +122,7 @@ class SampledRounds:
             if self._ahead[-1].is_last.any():
                 break
         num_drafted = np.stack([one.num_drafted for one in self._ahead])
+        widths = np.array(self._draft_source.pass_positions, dtype=np.int64)
         return Rounds(
             num_drafted=num_drafted,
             num_draft_steps=np.stack([one.num_draft_steps for one in self._ahead]),
@@ -129,6 +130,7 @@ class SampledRounds:
             num_accepted=np.stack([one.num_accepted for one in self._ahead]),
             num_emitted=np.stack([one.num_emitted for one in self._ahead]),
             is_last=np.stack([one.is_last for one in self._ahead]),
+            pass_positions=np.broadcast_to(widths, (len(self._ahead), widths.size)),
         )
 
     def commit(self, num_rounds: int) -> None:
@@ -149,6 +151,15 @@ class SampledRounds:
         emitted = self._emitted[first:end]
         return emitted[emitted >= 0]
 
+    def all_tokens(self) -> Ints:
+        """Tokens of all requests emitted so far, [num_requests, longest]; -1 pads."""
+        return np.stack(
+            [
+                np.pad(tokens, (0, int(self.num_output_tokens.max()) - tokens.size), constant_values=-1)
+                for tokens in (self.tokens(request) for request in range(self._offset.size))
+            ]
+        )
+
     @property
     def _eos(self) -> int:
         # No token is -2, so that it never ends a sequence.
@@ -159,40 +170,59 @@ class SampledRounds:
         tokens: Ints = np.empty(num_requests, dtype=np.int64)
         for first in range(0, num_requests, _ROWS_PER_CHUNK):
             request = np.arange(first, min(first + _ROWS_PER_CHUNK, num_requests))
-            prefix = Prefixes(request, np.zeros_like(request), self._context[request])
-            uniforms = self._next.at(prefix.request, prefix.position)[:, 0]
+            prefix = last_tokens(
+                Prefixes(request, np.zeros_like(request), self._context[request]),
+                self._distributions.num_context_tokens,
+            )
+            uniforms = self._uniforms.next_token.at(prefix.request, prefix.position)[:, 0]
             tokens[request] = draw(self._distributions.target(prefix), uniforms)
         return tokens
 
     def _round(self, rows: _Rows) -> _Round:
         depth = self._depth
-        node = np.arange(depth)
         limit = np.full(rows.request.size, depth)
         if self._shorten_last_draft:
             limit = np.minimum(limit, rows.remaining - 1)
-        draft = self._drafted(rows)
+        draft = self._draft_source.propose(
+            Prefixes(rows.request, rows.position, rows.context),
+            self._uniforms.draft.at(rows.request, rows.position),
+        )
         length = self._policy.lengths(self._signals(draft), rows.state, limit)
-        # The policy is causal, so cutting a whole chain is stopping it there: the rest was never seen.
-        draft.token = np.where(node < length[:, np.newaxis], draft.token, -1)
-        target = self._target(rows, draft)
-        keep = self._verifier.descend(draft, target)
-        place = rows.position[:, np.newaxis] + node
-        stop = self._stop.at(np.repeat(rows.request, depth), place.ravel())[:, 0].reshape(place.shape)
-        kept: Ints = np.logical_and.accumulate(stop < keep, axis=1).sum(axis=1, dtype=np.int64)
-        law = self._verifier.next_token(draft, target, kept - 1)
-        following = draw(law, self._next.at(rows.request, rows.position + kept)[:, 0])
-        return self._committed(rows, draft, length < limit, kept, following)
+        # The policy is causal, so cutting a whole draft is stopping it there: the rest was never seen.
+        depths = node_depths(draft.parent)
+        draft.token = np.where(depths < length[:, np.newaxis], draft.token, -1)
+        target = self._target(rows, draft, depths)
+        place = rows.position[:, np.newaxis] + np.arange(depth)
+        stop = self._uniforms.stop.at(np.repeat(rows.request, depth), place.ravel())[:, 0]
+        kept = self._walk(draft, self._verifier.descend(draft, target), stop.reshape(place.shape))
+        law = self._verifier.next_token(draft, target, kept.last)
+        after = rows.position + kept.num_kept
+        following = draw(law, self._uniforms.next_token.at(rows.request, after)[:, 0])
+        num_steps = self._num_steps(draft, depths, length, is_stopped=length < limit)
+        return self._committed(rows, draft, depths, num_steps, kept, following)
 
-    def _committed(self, rows: _Rows, draft: Draft, is_stopped: Bools, kept: Ints, following: Ints) -> _Round:
+    def _walk(self, draft: Draft, keep: Floats, stop: Floats) -> Walk:
+        return walk(draft, keep, stop)
+
+    def _num_steps(self, draft: Draft, depths: Ints, length: Ints, *, is_stopped: Bools) -> Ints:
+        """Draft passes paid, [B]: one a level that has drafts, or those of a lookup, hit or miss."""
+        num_passes = len(self._draft_source.pass_positions)
+        if num_passes < self._depth:
+            return np.minimum(length, num_passes)
+        return _num_levels(draft, depths) + self._policy.passes_ahead * is_stopped
+
+    def _committed(
+        self, rows: _Rows, draft: Draft, depths: Ints, num_steps: Ints, kept: Walk, following: Ints
+    ) -> _Round:
         """Cut what was kept at the cap and at an end token, and move on."""
+        num_kept = kept.num_kept
         node = np.arange(self._depth + 1)
-        tokens = np.concatenate([draft.token, np.full((kept.size, 1), -1)], axis=1)
-        tokens[np.arange(kept.size), kept] = following
-        is_end = (tokens == self._eos) & (node <= kept[:, np.newaxis])
-        until_end = np.where(is_end.any(axis=1), is_end.argmax(axis=1) + 1, kept + 1)
+        tokens = np.concatenate([kept.tokens, np.full((num_kept.size, 1), -1)], axis=1)
+        tokens[np.arange(num_kept.size), num_kept] = following
+        is_end = tokens == self._eos
+        until_end = np.where(is_end.any(axis=1), is_end.argmax(axis=1) + 1, num_kept + 1)
         num_emitted = np.minimum(until_end, rows.remaining)
         tokens[node >= num_emitted[:, np.newaxis]] = -1
-        num_drafted = (draft.token >= 0).sum(axis=1)
         is_last = (num_emitted == rows.remaining) | (is_end & (tokens >= 0)).any(axis=1)
         whole = np.concatenate([rows.context, tokens], axis=1)
         last = num_emitted[:, np.newaxis] + np.arange(rows.context.shape[1])
@@ -201,28 +231,21 @@ class SampledRounds:
             position=rows.position + num_emitted,
             remaining=rows.remaining - num_emitted,
             context=np.take_along_axis(whole, last, axis=1),
-            state=self._policy.observe(rows.state, num_drafted, kept),
+            state=self._policy.observe(rows.state, _num_levels(draft, depths), num_kept),
         )
         return _Round(
             position=rows.position,
             tokens=tokens,
-            num_drafted=num_drafted,
-            num_draft_steps=num_drafted + self._policy.passes_ahead * is_stopped,
-            num_accepted=np.minimum(kept, num_emitted),
+            num_drafted=(draft.token >= 0).sum(axis=1),
+            num_draft_steps=num_steps,
+            num_accepted=np.minimum(num_kept, num_emitted),
             num_emitted=num_emitted,
             is_last=is_last,
             after=after,
         )
 
-    def _drafted(self, rows: _Rows) -> Draft:
-        prefix = Prefixes(rows.request, rows.position, rows.context)
-        if self._depth == 0:
-            none = np.empty((rows.request.size, 0), dtype=np.int64)
-            return Draft(none, none, np.empty((rows.request.size, 0, self._distributions.vocabulary_size)))
-        return self._draft_source.propose(prefix, self._draft.at(rows.request, rows.position))
-
     def _signals(self, draft: Draft) -> Signals:
-        q = draft.probabilities
+        q = draft.probabilities if draft.model_law is None else draft.model_law
         if self._policy.reads != "signals":
             unread = np.broadcast_to(np.nan, q.shape[:2])
             return Signals(top_probability=unread, entropy_nats=unread)
@@ -231,19 +254,42 @@ class SampledRounds:
             entropy_nats=-(q * np.log(np.where(q > 0, q, 1.0))).sum(axis=2),
         )
 
-    def _target(self, rows: _Rows, draft: Draft) -> Floats:
-        """Target distribution at the root and after each node of the chain, [B, K + 1, V]."""
-        num_rows, num_places = rows.request.size, self._depth + 1
-        # What stands after padding is never read; token 0 keeps it a prefix.
-        whole = np.concatenate([rows.context, np.where(draft.token >= 0, draft.token, 0)], axis=1)
-        num_context = rows.context.shape[1]
+    def _target(self, rows: _Rows, draft: Draft, depths: Ints) -> Floats:
+        """Target distribution at the root and after each node, [B, N + 1, V]."""
+        num_rows, num_places = rows.request.size, draft.token.shape[1] + 1
+        num_context = self._distributions.num_context_tokens
+        at_row = np.arange(num_rows)
+        tokens: Ints = np.empty((num_rows, num_places, num_context), dtype=np.int64)
         if num_context:
-            tokens = sliding_window_view(whole, num_context, axis=1).reshape(-1, num_context)
-        else:
-            tokens = np.empty((num_rows * num_places, 0), dtype=np.int64)
+            tokens[:, 0] = rows.context[:, rows.context.shape[1] - num_context :]
+            for node in range(num_places - 1):
+                tokens[:, node + 1, :-1] = tokens[at_row, draft.parent[:, node] + 1, 1:]
+                # What stands after padding is never read; token 0 keeps it a prefix.
+                tokens[:, node + 1, -1] = np.maximum(draft.token[:, node], 0)
+        depth = np.concatenate([np.zeros((num_rows, 1), dtype=np.int64), depths + 1], axis=1)
         prefix = Prefixes(
             request=np.repeat(rows.request, num_places),
-            position=(rows.position[:, np.newaxis] + np.arange(num_places)).ravel(),
-            tokens=tokens,
+            position=(rows.position[:, np.newaxis] + depth).ravel(),
+            tokens=tokens.reshape(num_rows * num_places, num_context),
         )
         return self._distributions.target(prefix).reshape(num_rows, num_places, -1)
+
+
+def _refuse_mismatch(draft_source: DraftSource, verifier: Verifier, policy: LookaheadPolicy) -> None:
+    if policy.reads == "batch":
+        raise ConfigError("lookahead: a policy that reads the batch is not supported")
+    if policy.reads == "signals" and draft_source.siblings != "one":
+        raise ConfigError(
+            "lookahead: a policy that reads the draft's confidence is for chains, not for trees"
+        )
+    if draft_source.siblings not in verifier.siblings:
+        raise ConfigError(
+            f"verifier: not stated for drafts whose siblings are '{draft_source.siblings}';"
+            f" it takes {', '.join(verifier.siblings)}"
+        )
+
+
+def _num_levels(draft: Draft, depths: Ints) -> Ints:
+    """Levels that have drafts, [B]: of a chain, its length."""
+    levels: Ints = np.where(draft.token >= 0, depths + 1, 0).max(axis=1, initial=0)
+    return levels

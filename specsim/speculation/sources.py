@@ -6,9 +6,11 @@ from specsim.arrays import Ints
 from specsim.errors import ConfigError
 from specsim.speculation.chain import ChainDraft
 from specsim.speculation.distributions import Distributions
+from specsim.speculation.draft import DraftSource
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.path_rounds import PathRounds
 from specsim.speculation.sampled_rounds import SampledRounds
+from specsim.speculation.uniforms import RoundUniforms
 from specsim.speculation.verify.rule import Verifier
 from specsim.streams import RandomStreams
 
@@ -22,6 +24,7 @@ def build_rounds(
     num_output_tokens: Ints,
     num_speculative_tokens: int,
     shorten_last_draft: bool = False,
+    draft_source: DraftSource | None = None,
 ) -> PathRounds | SampledRounds:
     """Return the source of rounds for what the distributions offer.
 
@@ -37,11 +40,13 @@ def build_rounds(
         The most that a round drafts, K; 0 is plain decoding.
     shorten_last_draft
         Draft no more than may still be emitted.
+    draft_source
+        Who drafts from distributions that know any prefix; a sampled chain where absent.
 
     Raises
     ------
     ConfigError
-        Where the verifier needs more than the distributions offer.
+        Where the verifier needs more than the distributions offer, or another kind of draft.
 
     Examples
     --------
@@ -60,6 +65,10 @@ def build_rounds(
             raise ConfigError(
                 "verifier: needs p and q along drafted paths; rates and scalar traces know only the path"
             )
+        if draft_source is not None:
+            raise ConfigError(
+                "draft_source: is for p and q along drafted paths; a trace or rates fix the draft"
+            )
         return PathRounds(
             distributions,
             policy,
@@ -68,13 +77,14 @@ def build_rounds(
             num_speculative_tokens=num_speculative_tokens,
             shorten_last_draft=shorten_last_draft,
         )
+    if draft_source is None or num_speculative_tokens == 0:
+        draft_source = ChainDraft(distributions, num_tokens=num_speculative_tokens)
     return SampledRounds(
         distributions,
-        ChainDraft(distributions, num_tokens=num_speculative_tokens),
+        draft_source,
         verifier,
         policy,
-        streams=streams,
+        uniforms=RoundUniforms.keyed(streams, num_nodes=draft_source.num_nodes),
         num_output_tokens=num_output_tokens,
-        num_speculative_tokens=num_speculative_tokens,
         shorten_last_draft=shorten_last_draft,
     )

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 
 from specsim.arrays import Floats, Ints
-from specsim.streams import Luck
+from specsim.streams import Luck, Purpose, RandomStreams
 
 _POSITIONS_PER_SLOT = 128
 _MAX_SLOTS = 1024
+
+
+class Uniforms(Protocol):
+    """Uniforms by (request, output position)."""
+
+    def at(self, request: Ints, position: Ints) -> Floats:
+        """Uniforms in [0, 1) of each pair, [pairs, nodes]."""
+        ...
+
+
+@dataclass(slots=True)
+class RoundUniforms:
+    """All luck that rounds have; a uniform that a decision has looked at is never looked at again."""
+
+    stop: Uniforms
+    """Which child is kept, by output position; one node."""
+    next_token: Uniforms
+    """The token after the last kept one, by output position; one node."""
+    draft: Uniforms
+    """Draft tokens, by the position that the round starts at; one node a draft."""
+
+    @classmethod
+    def keyed(cls, streams: RandomStreams, *, num_nodes: int) -> RoundUniforms:
+        """Return the uniforms of a run, keyed by purpose, request and place."""
+        return cls(
+            UniformTable(streams.luck(Purpose.STOP)),
+            UniformTable(streams.luck(Purpose.NEXT_TOKEN)),
+            UniformTable(streams.luck(Purpose.DRAFT), num_nodes=num_nodes),
+        )
 
 
 class UniformTable:

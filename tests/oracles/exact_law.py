@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from specsim.speculation.chain import ChainDraft, extended
+from specsim.speculation.chain import ChainDraft
 from specsim.speculation.distributions import ConditionalDistributions, Prefixes
+from specsim.speculation.prefixes import extended
 from specsim.speculation.verify.rule import Verifier
 
 Law: TypeAlias = dict[tuple[int, ...], float]

@@ -14,6 +14,7 @@ from specsim.errors import ConfigError
 from specsim.speculation import (
     DISTRIBUTIONS,
     BuildContext,
+    ChainSpec,
     ExplicitSpec,
     Prefixes,
     RatesSpec,
@@ -36,7 +37,11 @@ def test_explicit_distributions_are_the_same_after_every_prefix() -> None:
 
 def test_a_greedy_draft_is_certain_of_its_lowest_most_probable_token() -> None:
     pair = ExplicitSpec(target=(0.5, 0.3, 0.2), draft=(0.2, 0.4, 0.4)).build(K4)
-    assert pair.draft(PREFIX).tolist() == [[0, 1, 0]] * 2
+    draft = ChainSpec().build(K4, pair).propose(PREFIX, np.full((2, 4), 0.99))
+    assert draft.token.tolist() == [[1, 1, 1, 1]] * 2
+    assert draft.probabilities[0, 0].tolist() == [0, 1, 0]
+    assert draft.model_law is not None
+    assert draft.model_law[0, 0].tolist() == [0.2, 0.4, 0.4]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from specsim.speculation import (
     Signals,
     TokenVerifier,
 )
-from specsim.speculation.uniforms import UniformTable
+from specsim.speculation.uniforms import RoundUniforms, Uniforms
 from specsim.streams import RandomStreams
 from tests.oracles.chi_square import goodness_of_fit, homogeneity
 from tests.oracles.markov import MarkovPair, random_pair
@@ -51,9 +52,8 @@ def _live(
         draft or ChainDraft(pair, num_tokens=lookahead),
         TokenVerifier(),
         policy or Fixed(),
-        streams=RandomStreams(seed),
+        uniforms=RoundUniforms.keyed(RandomStreams(seed), num_nodes=lookahead),
         num_output_tokens=caps,
-        num_speculative_tokens=lookahead,
     )
 
 
@@ -127,6 +127,8 @@ class _StopsAfterUnlikely:
     def __init__(self, chain: ChainDraft, *, threshold: float) -> None:
         self._chain = chain
         self._threshold = threshold
+        self.siblings, self.depth, self.num_nodes = chain.siblings, chain.depth, chain.num_nodes
+        self.num_context_tokens, self.pass_positions = chain.num_context_tokens, chain.pass_positions
 
     def propose(self, prefix: Prefixes, uniforms: Floats) -> Draft:
         draft = self._chain.propose(prefix, uniforms)
@@ -156,7 +158,7 @@ class _RestsAfterThree(Fixed):
 class _KeyedByPosition:
     """Wrong on purpose: the draft of a position has one uniform, whichever round drafts it."""
 
-    def __init__(self, table: UniformTable, *, num_nodes: int) -> None:
+    def __init__(self, table: Uniforms, *, num_nodes: int) -> None:
         self._table = table
         self._num_nodes = num_nodes
 
@@ -174,7 +176,8 @@ def _p_value_of_looking(size: int, *, is_keyed_by_position: bool) -> float:
     draft = _StopsAfterUnlikely(ChainDraft(pair, num_tokens=4), threshold=0.25)
     source = _live(pair, caps, lookahead=4, policy=_RestsAfterThree(), draft=draft)
     if is_keyed_by_position:
-        source._draft = _KeyedByPosition(source._draft, num_nodes=4)  # type: ignore[assignment]
+        luck = source._uniforms
+        source._uniforms = replace(luck, draft=_KeyedByPosition(luck.draft, num_nodes=4))
     seen = _strings(source, caps, vocabulary=3, count=4)
     law = np.multiply.outer(np.multiply.outer(p, p), np.multiply.outer(p, p)).ravel()
     return goodness_of_fit(seen, law)

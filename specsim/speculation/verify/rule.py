@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from specsim.arrays import Floats, Ints
-from specsim.speculation.draft import Draft
+from specsim.speculation.draft import Draft, Siblings
 
 
 class Verifier(Protocol):
@@ -15,9 +15,11 @@ class Verifier(Protocol):
     """The emitted tokens follow the target's distribution exactly."""
     needs: Literal["path", "conditional"]
     """What the distributions must offer; checked when the scenario is loaded."""
+    siblings: tuple[Siblings, ...]
+    """Kinds of drafts that the rule is stated for; any other is refused."""
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
-        """Probability that each node is kept given that its parent was, [B, N].
+        """Probability that each node is kept given that its parent was, [B, N]; 0 at padding.
 
         ``target`` [B, N + 1, V]: the target distribution at the root and after each node. Siblings
         exclude each other and their sum is at most 1, so one uniform a depth picks among them.
@@ -25,5 +27,8 @@ class Verifier(Protocol):
         ...
 
     def next_token(self, draft: Draft, target: Floats, last: Ints) -> Floats:
-        """Law of the token emitted after the last kept node, [B, V]; ``last`` [B], -1 is the root."""
+        """Law of the token emitted after the last kept node, [B, V]; ``last`` [B], -1 is the root.
+
+        It holds given that no child of the last node was kept; where it has none, it is the target's.
+        """
         ...

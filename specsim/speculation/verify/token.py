@@ -8,9 +8,10 @@ import numpy as np
 
 from specsim.arrays import Floats, Ints
 from specsim.config.base import Spec
-from specsim.speculation.draft import Draft
+from specsim.speculation.draft import Draft, Siblings
 from specsim.speculation.kinds import VERIFIERS, BuildContext
 from specsim.speculation.sampling import corrections, keep_probabilities
+from specsim.speculation.verify.chain import at_tokens, is_drafted, refused_node
 
 
 @VERIFIERS.register
@@ -35,24 +36,20 @@ class TokenVerifier:
     is_lossless = True
     needs: Literal["path"] = "path"
     """Replay along a path is this rule; see ``recorded.py``."""
+    siblings: tuple[Siblings, ...] = ("one",)
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
         """Probability that each node is kept given that its parent was, [B, N]; 0 at padding."""
-        is_node = draft.token >= 0
-        token = np.where(is_node, draft.token, 0)[:, :, np.newaxis]
-        p = np.take_along_axis(target[:, :-1], token, axis=2)[:, :, 0]
-        q = np.take_along_axis(draft.probabilities, token, axis=2)[:, :, 0]
-        return np.where(is_node, keep_probabilities(p, q), 0.0)
+        p, q = at_tokens(draft, target[:, :-1]), at_tokens(draft, draft.probabilities)
+        return np.where(is_drafted(draft), keep_probabilities(p, q), 0.0)
 
     def next_token(self, draft: Draft, target: Floats, last: Ints) -> Floats:
         """Law of the final token, [B, V]: the correction after a rejection, else the target's own."""
-        num_nodes = draft.token.shape[1]
         rows = np.arange(last.size)
         p = target[rows, last + 1]
-        if num_nodes == 0:
+        if draft.token.shape[1] == 0:
             return p
-        after = np.minimum(last + 1, num_nodes - 1)
-        is_rejected = (last + 1 < num_nodes) & (draft.token[rows, after] >= 0)
+        after, is_rejected = refused_node(draft, last)
         law: Floats = np.where(
             is_rejected[:, np.newaxis], corrections(p, draft.probabilities[rows, after]), p
         )
