@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: demo test verify bench
+.PHONY: demo test verify bench measure
 
 demo: $(VENV)/.installed
 	$(BIN)/specsim run
@@ -23,6 +23,10 @@ verify: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m pytest -m benchmark -s tests/benchmarks
+
+# Needs torch: make measure EXTRAS=dev,models MODEL=path/to/SmolLM2-135M-Instruct.Q4_1.gguf
+measure: $(STAMP)
+	$(BIN)/python -m calibrate.cpu_proof $(MODEL)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -133,7 +133,7 @@ def capture(
     ]
     for number, (repeat, bench, cell) in enumerate(visits, start=1):
         if (bench.model, cell.cell_id, repeat) not in done:
-            journal.append(_visit(bench, cell, repeat, settings, meter if repeat == 0 else None))
+            journal.append(measure_cell(bench, cell, repeat, settings, meter if repeat == 0 else None))
         on_cell(number, len(visits))
     partial = output.with_name(f".{output.name}.tmp{output.suffix}")
     write_trace(partial, _table(journal.records), header=header)
@@ -173,9 +173,10 @@ def _visits(
     ]
 
 
-def _visit(
+def measure_cell(
     bench: Bench, cell: Cell, repeat: int, settings: CaptureSettings, meter: EnergyMeter | None
 ) -> Record:
+    """Measure one visit of a cell: the mean of its steps, and their energy where there is a meter."""
     bench.prepare(cell.phase, cell.num_positions, cell.num_sequences, cell.context_tokens)
     for _ in range(settings.num_warmups):
         bench.step()
@@ -214,4 +215,3 @@ def _table(records: Sequence[Record]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(list(records))
-
