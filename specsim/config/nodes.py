@@ -142,7 +142,7 @@ def dotted(steps: Sequence[Step]) -> str:
 
 def shown_key(step: Step) -> str:
     """Return a key as it is printed in a message."""
-    text = str(step)
+    text = shortened(str(step), limit=80)
     return text if text.isprintable() and text and " " not in text else repr(text)
 
 

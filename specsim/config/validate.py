@@ -172,9 +172,15 @@ def _placed(fault: Fault, located: _Located) -> Fault:
     if fault.file:
         return fault
     node, steps = located.node, tuple(step for step in fault.path.split(".") if step)
+    place = node.place
     for step in steps:
-        node = child(node, step) or node
-    return node.place.fault(dotted((*located.steps, *steps)), fault.message)
+        entry = node.entries.get(step) if isinstance(node, Table) else None
+        below = child(node, step)
+        if below is not None:
+            # Where a file was named, the name is at fault and not what the file begins with.
+            is_named = entry is not None and entry.key_place.file != below.place.file
+            node, place = below, entry.key_place if entry is not None and is_named else below.place
+    return place.fault(dotted((*located.steps, *steps)), fault.message)
 
 
 def _fault(located: _Located, spec_type: type[BaseModel]) -> Fault:
@@ -186,7 +192,18 @@ def _fault(located: _Located, spec_type: type[BaseModel]) -> Fault:
         return _unknown_key(located, spec_type)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return _unknown_kind(located, spec_type)
+    if details["loc"][-1:] == ("[key]",):
+        return _wrong_key(located)
     return node.place.fault(dotted(steps), _message(details, node))
+
+
+def _wrong_key(located: _Located) -> Fault:
+    """Return the fault of a free key, such as the metric of an objective, that is not of its form."""
+    key, parent = str(located.steps[-1]), located.parent
+    entry = parent.entries.get(key) if isinstance(parent, Table) else None
+    place = entry.key_place if entry is not None else located.node.place
+    what = _allowed(located.details).replace("String should match", "a key that matches")
+    return place.fault(dotted(located.steps), f"the key {shown_key(key)} is not allowed; expected {what}")
 
 
 def _unknown_key(located: _Located, spec_type: type[BaseModel]) -> Fault:
@@ -253,8 +270,10 @@ def _given(node: Node) -> str:
 
 
 def _coerced(node: Node, value: object, steps: tuple[Step, ...]) -> Iterator[Fault]:
-    """Find booleans and quoted numbers that pydantic has read as numbers."""
+    """Find what pydantic has read as something else: booleans and strings as numbers, either as booleans."""
     if isinstance(node, Scalar):
+        if isinstance(value, bool) and not isinstance(node.value, bool):
+            yield node.place.fault(dotted(steps), f"{_given(node)} is not allowed; expected true or false")
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if is_number and isinstance(node.value, bool):
             yield node.place.fault(dotted(steps), f"{_given(node)} is not allowed; expected a number")

@@ -50,6 +50,7 @@ class Root(Spec):
     request_rate: float | Literal["inf"] = "inf"
     shorten_last_draft: bool = False
     schedule: tuple[tuple[int, int, int], ...] = ()
+    slo: dict[Annotated[str, Field(pattern="^p99_")], float] = Field(default_factory=dict)
     seed: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
@@ -174,6 +175,26 @@ def test_tag_of_a_union_is_no_part_of_the_path(line: str, fault: str) -> None:
 def test_fault_says_what_was_given_and_what_is_allowed(line: str, fault: str) -> None:
     (found,) = _faults(_GOOD + line)
     assert found.startswith(fault)
+
+
+@pytest.mark.parametrize("given", ["yes", "off", "1", "0", "1.0", "'true'", "t"])
+def test_what_is_not_a_boolean_in_yaml_is_not_read_as_one(given: str) -> None:
+    (fault,) = _faults(_GOOD + f"shorten_last_draft: {given}")
+    assert fault.startswith("f.yaml:3:21: shorten_last_draft: ")
+    assert fault.endswith("is not allowed; expected true or false")
+
+
+def test_wrong_free_key_is_shown_with_its_place_and_what_would_be_right() -> None:
+    (fault,) = _faults(_GOOD + "slo: {p98_ttft_ms: 1}")
+    assert fault == (
+        "f.yaml:3:7: slo.p98_ttft_ms: the key p98_ttft_ms is not allowed;"
+        " expected a key that matches pattern '^p99_'"
+    )
+
+
+def test_long_key_is_shown_shortened() -> None:
+    (fault,) = _faults(_GOOD + "?  " + "k" * 5000 + "\n: 1\n")
+    assert len(fault) < 400
 
 
 def test_check_across_fields_points_at_each_of_them() -> None:
