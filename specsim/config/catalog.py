@@ -115,9 +115,11 @@ def expand_found(
         try:
             part = read(file)
         except ConfigError as error:
-            faults += error.faults
+            # Where the whole file is at fault, the reader is told what names it.
+            faults += [fault if fault.line else node.place.fault(path, str(fault)) for fault in error.faults]
             continue
-        document = document.put(path, part.root)
+        # The name is the place of the whole; what is inside keeps its place in the file.
+        document = document.put(path, part.root, key_place=node.place)
         document = replace(document, references={**document.references, path: file})
     return document, sort_faults(faults)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from specsim.config.nodes import Document, Place, shortened
 from specsim.config.validate import validate
-from specsim.config.yaml import MAX_BYTES, parse, parse_value
+from specsim.config.yaml import MAX_BYTES, MAX_DEPTH, parse, parse_value
 from specsim.errors import ConfigError, Fault
 from specsim.units import format_bytes
 
@@ -79,7 +79,9 @@ def override(document: Document, settings: Sequence[str]) -> Document:
         path = path.strip()
         if not equals or not all(path.split(".")):
             raise _error(f"--set {shortened(setting)}", "is not of the form path.to.key=value")
-        place = Place(f"--set {path}")
+        if path.count(".") >= MAX_DEPTH:
+            raise _error(f"--set {shortened(path)}", f"nested more than {MAX_DEPTH} levels deep")
+        place = Place(f"--set {shortened(path, limit=200)}")
         document = document.put(path, parse_value(value, place=place), key_place=place)
     return document
 

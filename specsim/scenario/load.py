@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from specsim.config import Document, find, override, parse, read, validate
-from specsim.config.catalog import Kind, expand_found
-from specsim.config.nodes import Items, Scalar
+from specsim.config.catalog import KEPT, Kind, expand_found
+from specsim.config.nodes import Items, Node, Scalar
 from specsim.config.validate import sort_faults
 from specsim.errors import ConfigError
 from specsim.scenario.scenario import Scenario
@@ -58,14 +58,18 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
     document = _with_found_traces(document)
     if not faults:
         return validate(Scenario, document)
-    # The rest is checked all the same, so that all faults come at once; a name that stands for no file
-    # is not reported again as a wrong type.
-    places = {(fault.file, fault.line, fault.column) for fault in faults}
+    # The rest is checked all the same, so that all faults come at once; a name whose file is missing or
+    # cannot be read is not reported again as a wrong type.
+    names = {path for path in REFERENCES if _is_name(document.get(path))}
     try:
         validate(Scenario, document)
     except ConfigError as error:
-        faults += [fault for fault in error.faults if (fault.file, fault.line, fault.column) not in places]
+        faults += [fault for fault in error.faults if fault.path not in names]
     raise ConfigError(sort_faults(faults))
+
+
+def _is_name(node: Node | None) -> bool:
+    return isinstance(node, Scalar) and isinstance(node.value, str) and node.value not in KEPT
 
 
 def _with_found_traces(document: Document) -> Document:

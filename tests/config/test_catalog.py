@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specsim.config import Document, expand, find, names, override, read
-from specsim.config.nodes import Scalar
+from specsim.config.nodes import Scalar, Table
 from specsim.errors import ConfigError
 
 
@@ -136,6 +136,21 @@ def test_fault_of_a_named_file_points_into_it(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"chip\.yaml:1:16: memory\.a: duplicate key") as caught:
         expand(document, {"hardware.target": "hardware_profiles"})
     assert caught.value.faults[0].file == str(file)
+
+
+def test_named_file_that_cannot_be_read_is_refused_where_it_is_named(folder: Path) -> None:
+    (folder / "chip.yaml").mkdir()
+    document = read(_write(folder / "s.yaml", "hardware:\n  target: chip.yaml\n"))
+    with pytest.raises(ConfigError, match=r"s\.yaml:2:11: hardware\.target: .*chip\.yaml: is a directory"):
+        expand(document, {"hardware.target": "hardware_profiles"})
+
+
+def test_whole_of_a_named_file_has_its_name_as_place(folder: Path, scenario: Document) -> None:
+    document = expand(scenario, {"hardware.target": "hardware_profiles"})
+    hardware = document.get("hardware")
+    assert isinstance(hardware, Table)
+    place = hardware.entries["target"].key_place
+    assert (place.file, place.line) == (str(folder / "s.yaml"), 1)
 
 
 def test_what_is_not_a_name_is_left_alone(folder: Path) -> None:

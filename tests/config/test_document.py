@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from specsim.config import Document, override, parse, read
 from specsim.config.nodes import Scalar, child
-from specsim.config.yaml import MAX_BYTES
+from specsim.config.yaml import MAX_BYTES, MAX_DEPTH
 from specsim.errors import ConfigError
 
 
@@ -159,3 +159,11 @@ def test_fault_at_a_missing_path_is_placed_at_what_exists_of_it() -> None:
 @pytest.mark.parametrize("step", ["²", "٣", "9" * 40])
 def test_index_is_ascii_digits_of_an_item_that_exists(step: str) -> None:
     assert child(parse("a: [1]").root.entries["a"].node, step) is None
+
+
+def test_setting_cannot_nest_deeper_than_a_file_can() -> None:
+    deepest = parse("a: 1").data | override(parse("b: 1"), [".".join("a" * MAX_DEPTH) + "=1"]).data
+    assert "b" in deepest
+    with pytest.raises(ConfigError, match=r"^--set a\.a\..*nested more than 64 levels deep$") as caught:
+        override(parse("b: 1"), [".".join("a" * 5000) + "=1"])
+    assert len(str(caught.value)) < 200

@@ -138,3 +138,16 @@ def test_a_trace_beside_the_file_is_found_from_any_folder(
 def test_a_scenario_survives_being_written_and_read() -> None:
     spec = scenario_of(parse(GOOD))
     assert Scenario.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_check_across_blocks_points_at_the_name_of_a_profile_not_into_it() -> None:
+    (fault,) = faults(f"hardware.target={UNIT}", "hardware.draft=ideal")
+    assert fault.startswith("--set hardware.draft: hardware.draft: kind unit counts in target steps")
+    (fault,) = faults(f"hardware.target={UNIT}", text=GOOD.replace("h100-sxm}", "ideal, draft: ideal}"))
+    assert fault.startswith("my.yaml:4:34: hardware.draft: kind unit counts in target steps")
+
+
+def test_name_that_stands_for_no_file_is_one_fault_among_the_others() -> None:
+    found = faults("target.model=/", "hardware.target=5", "seed=-1")
+    assert [fault.split(": ")[1] for fault in found] == ["hardware.target", "seed", "target.model"]
+    assert found[-1].endswith("target.model: /: is a directory, not a file")
