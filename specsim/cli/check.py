@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,6 @@ import typer
 
 if TYPE_CHECKING:
     from specsim.config import Document
-    from specsim.errors import Fault
 
 _MARKS = {
     "scenario": ("speculative_config", "workload", "distributions", "lookahead", "target"),
@@ -27,7 +27,7 @@ def check(
 ) -> None:
     """Check files without simulating: keys, units, bounds, what they name, and whether it fits the memory."""
     from specsim.config.validate import sort_faults
-    from specsim.errors import CapacityError, ConfigError
+    from specsim.errors import CapacityError, ConfigError, DomainError, Fault
 
     faults: list[Fault] = []
     misfits: list[CapacityError] = []
@@ -35,13 +35,19 @@ def check(
         try:
             typer.echo(f"{file}: OK, {_checked(file)}")
         except ConfigError as error:
-            faults += error.faults
+            faults += [fault if fault.file else replace(fault, file=str(file)) for fault in error.faults]
+        except DomainError as error:
+            faults.append(Fault(str(file), None, None, "", str(error)))
         except CapacityError as error:
             misfits.append(CapacityError(f"{file}: {error}", lacking_bytes=error.lacking_bytes))
+    # Bad input weighs more than what does not fit, and one error carries the exit code.
+    last = None if faults or not misfits else misfits.pop()
+    for misfit in misfits:
+        typer.echo(f"specsim: {misfit}", err=True)
     if faults:
         raise ConfigError(sort_faults(dict.fromkeys(faults)))
-    for misfit in misfits:
-        raise misfit
+    if last is not None:
+        raise last
 
 
 def _checked(file: Path) -> str:
@@ -58,10 +64,10 @@ def _checked(file: Path) -> str:
     if kind == "scenario":
         scenario = scenario_of(document)
         prepare(scenario)
-        return f"{kind} '{scenario.name}'"
+        return f"{kind} {scenario.name!r}"
     if kind == "model":
-        return f"{kind} '{load_model(path).name}'"
-    return f"{kind} '{load_profile(path).name}'"
+        return f"{kind} {load_model(path).name!r}"
+    return f"{kind} {load_profile(path).name!r}"
 
 
 def _kind(document: Document) -> str:

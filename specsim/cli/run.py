@@ -108,6 +108,6 @@ def _load(name: str | None, *, is_described: bool, draft: str | None, overrides:
     from specsim.scenario import load_scenario, scenario_of
 
     if name is not None or not is_described:
-        return load_scenario(name or DEFAULT_SCENARIO, overrides=overrides)
+        return load_scenario(DEFAULT_SCENARIO if name is None else name, overrides=overrides)
     text = _WITHOUT_FILE.format(name="command-line", method="ngram" if draft == "ngram" else "draft_model")
     return scenario_of(parse(text, file="command line"), overrides=overrides)

@@ -288,6 +288,32 @@ def test_check_of_what_does_not_fit_the_memory_exits_3(
     assert "GB" in line
 
 
+def test_check_tells_of_every_file_which_one_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    large, odd = tmp_path / "large.yaml", tmp_path / "odd.yaml"
+    large.write_text(_TOO_LARGE)
+    shape = "70b, tensor_parallel_size: 3}"
+    odd.write_text(_TOO_LARGE.replace("rtx-4090", "h100-sxm").replace("70b}", shape))
+    assert _run("check", str(large), str(odd), str(large)) == 2
+    lines = capsys.readouterr().err.splitlines()
+    files = [line.removeprefix("specsim: ").split(": ")[0] for line in lines]
+    assert files == [str(large), str(large), str(odd)]
+    assert _run("check", str(large), str(large)) == 3
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_check_shows_a_name_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.yaml").write_text(_TOO_LARGE.replace("70b", "8b").replace("too-large", '"a\\nb\\e[31m"'))
+    assert _run("check", str(tmp_path / "s.yaml")) == 0
+    assert capsys.readouterr().out == f"{tmp_path}/s.yaml: OK, scenario 'a\\nb\\x1b[31m'\n"
+
+
+def test_empty_name_is_not_the_quickstart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("run", "") == 2
+    assert capsys.readouterr().err.startswith("no scenario ''")
+
+
 @pytest.mark.parametrize(
     ("setting", "place"),
     [
