@@ -19,6 +19,7 @@ import typer
 from specsim import __version__
 from specsim.cli.check import check
 from specsim.cli.compare import compare
+from specsim.cli.import_config import import_config
 from specsim.cli.list_ import list_
 from specsim.cli.record import record
 from specsim.cli.report import report
@@ -50,6 +51,7 @@ app.command("list")(list_)
 app.command("schema")(schema)
 app.command("record")(record)
 app.command("report")(report)
+app.command("import-config")(import_config)
 app.command("sweep")(sweep)
 app.command("compare")(compare)
 app.add_typer(trace)
