@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 REPORT = "report.html"
+TRACE = "trace.json"
 
 
 def report(
@@ -18,26 +19,46 @@ def report(
             "-o", "--output", metavar="FILE", help="File to write; report.html in the folder by default."
         ),
     ] = None,
+    trace_events: Annotated[
+        bool,
+        typer.Option(
+            "--trace-events", help="Write trace.json into the folder too, for chrome://tracing or Perfetto."
+        ),
+    ] = False,
 ) -> None:
     """Write verdict, tables, plots and a live what-if panel as one HTML file that opens offline."""
     from specsim.errors import ConfigError
     from specsim.report.run_files import read_run
     from specsim.report.run_report import run_report
     from specsim.report.sweep_report import sweep_report
+    from specsim.report.trace_event import trace_json
     from specsim.results.writer import SUMMARY
     from specsim.sweep.files import ABOUT, read_sweep
 
+    files = {}
     if (folder / ABOUT).exists():
-        text = sweep_report(read_sweep(folder))
+        if trace_events:
+            raise ConfigError("--trace-events needs the folder of a run, not of a sweep")
+        files[output or folder / REPORT] = sweep_report(read_sweep(folder))
     elif (folder / SUMMARY).exists():
-        text = run_report(read_run(folder))
+        run = read_run(folder)
+        files[output or folder / REPORT] = run_report(run)
+        if trace_events:
+            files[folder / TRACE] = trace_json(run)
     else:
         raise ConfigError(f"{folder}: holds neither a run ({SUMMARY}) nor a sweep ({ABOUT})")
-    path = output or folder / REPORT
+    for path, text in files.items():
+        _write(path, text)
+        typer.echo(str(path))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that is whole or absent at any moment."""
+    from specsim.errors import ConfigError
+
     fresh = path.with_name(f".{path.name}.new")
     try:
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
-    typer.echo(str(path))

@@ -144,12 +144,14 @@ def test_command_writes_the_report_into_the_folder(
         ["report", str(folder)],
         # A run may be written again over one with a report.
         ["run", "two_token_example", "--set", "workload.num_prompts=3", "-o", str(folder)],
-        ["report", str(folder), "-o", str(tmp_path / "other.html")],
+        ["report", str(folder), "-o", str(tmp_path / "other.html"), "--trace-events"],
     ):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 0
-    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "other.html")
+    written = [tmp_path / "other.html", folder / "trace.json"]
+    assert capsys.readouterr().out.splitlines()[-2:] == [str(path) for path in written]
+    assert json.loads((folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
     assert (tmp_path / "other.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
