@@ -85,7 +85,8 @@ def read_sweep(folder: Path) -> SweepTable:
         content = (folder / TABLE).read_bytes()
         if hashlib.sha256(content).hexdigest() != about.pop("table_sha256"):
             raise ConfigError(f"{folder}: {TABLE} and {ABOUT} are of two sweeps; run the sweep again")
-        columns = pq.read_table(io.BytesIO(content)).to_pydict()
+        # Not `read_table`, which imports pandas to read what needs none.
+        columns = pq.ParquetFile(io.BytesIO(content)).read().to_pydict()
         return SweepTable(tuple(about["axes"]), columns, about)
     except ConfigError:
         raise
