@@ -44,6 +44,9 @@ def capture(
     dtype: Annotated[
         Dtype | None, typer.Option(help="Format of the weights; bfloat16 on a GPU, float32 on a CPU.")
     ] = None,
+    graphs: Annotated[
+        bool, typer.Option("--graphs/--no-graphs", help="Replay each step as a CUDA graph, on a GPU.")
+    ] = True,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the arithmetic on a CPU.")] = 1,
     warmups: Annotated[int, typer.Option(min=0, help="Steps before the measured ones.")] = 10,
     repeats: Annotated[int, typer.Option(min=1, help="Visits of every cell.")] = 30,
@@ -81,8 +84,15 @@ def capture(
     idle = None if meter is None else idle_record("idle", energy_window, meter)
     usual = Dtype.bfloat16 if kind == "cuda" else Dtype.float32
     chosen: Dtype = dtype or usual
-    benches = [load_bench(model, device=kind, dtype=chosen.value) for model in models]
-    facts = {**machine_facts(benches[0].gpu, threads=threads), "energy": energy, "graphs": "none"}
+    uses_graphs = graphs and kind == "cuda"
+    benches = [
+        load_bench(model, device=kind, dtype=chosen.value, uses_graphs=uses_graphs) for model in models
+    ]
+    facts = {
+        **machine_facts(benches[0].gpu, threads=threads),
+        "energy": energy,
+        "graphs": "yes" if uses_graphs else "no",
+    }
     with _progress() as on_cell:
         path = capture_trace(
             benches, cells, settings, output, facts=facts, meter=meter, idle=idle, on_cell=on_cell

@@ -6,7 +6,7 @@ import inspect
 
 import torch
 from torch import nn
-from transformers import DynamicCache
+from transformers import DynamicCache, StaticCache
 
 
 class CachedNetwork:
@@ -16,11 +16,18 @@ class CachedNetwork:
     ----------
     network
         The model, in evaluation mode.
+    max_tokens
+        Room for so many tokens, allocated at once, as a CUDA graph needs it; left out: the cache grows.
     """
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, *, max_tokens: int | None = None) -> None:
         self.network = network
-        self.cache = DynamicCache(config=network.config)
+        self.is_static = max_tokens is not None
+        self.cache = (
+            DynamicCache(config=network.config)
+            if max_tokens is None
+            else StaticCache(config=network.config, max_cache_len=max_tokens)
+        )
         self.num_tokens = 0
         # transformers renamed the argument in 5.
         parameters = inspect.signature(network.forward).parameters

@@ -20,6 +20,7 @@ from specsim.config import names
 from specsim.errors import ConfigError, DomainError
 from specsim.hardware import ModelSpec, load_model
 from specsim.recording.cached import CachedNetwork
+from specsim.recording.graphed import GraphedStep
 from specsim.recording.models import Device, Dtype, load_language_model
 from specsim.recording.step_time import StepTime
 from specsim.recording.warp import Warp, sample
@@ -42,10 +43,18 @@ class NetworkBench:
         Format of its weights.
     warp
         The law of tokens that a step computes and samples from.
+    uses_graphs
+        Capture each cell's step as a CUDA graph once, and replay it; needs a GPU.
     """
 
     def __init__(
-        self, network: nn.Module, spec: ModelSpec, *, dtype: Dtype, warp: Warp | None = None
+        self,
+        network: nn.Module,
+        spec: ModelSpec,
+        *,
+        dtype: Dtype,
+        warp: Warp | None = None,
+        uses_graphs: bool = False,
     ) -> None:
         self.network = network
         self.spec = spec
@@ -60,6 +69,8 @@ class NetworkBench:
         self._cached = CachedNetwork(network)
         self._ids = torch.empty(0)
         self._is_prefill = False
+        self._uses_graphs = uses_graphs
+        self._replay: GraphedStep | None = None
 
     @torch.inference_mode()
     def prepare(self, phase: str, num_positions: int, num_sequences: int, context_tokens: int) -> None:
@@ -69,12 +80,23 @@ class NetworkBench:
         ------
         DomainError
             Where positions cannot be spread evenly over the sequences.
+        ConfigError
+            Where the step cannot be captured as a CUDA graph.
         """
         if num_positions % num_sequences:
             raise DomainError(f"{num_positions} positions cannot be spread over {num_sequences} sequences")
+        each = num_positions // num_sequences
         self._is_prefill = phase == "prefill"
-        self._cached = self._with_context(num_sequences, context_tokens)
-        self._ids = self._random_ids(num_sequences, num_positions // num_sequences)
+        self._ids = self._random_ids(num_sequences, each)
+        self._replay = None
+        if not self._uses_graphs:
+            self._cached = self._with_context(num_sequences, context_tokens)
+            return
+        self._cached = CachedNetwork(self.network, max_tokens=context_tokens + each)
+        self._read(self._cached, num_sequences, context_tokens)
+        self._replay = GraphedStep(self._tokens_of_step, lambda: self._cached.take_back(each))
+        # The capture counted tokens on the host, but ran nothing on the device.
+        self._cached.num_tokens -= each
 
     @torch.inference_mode()
     def step(self) -> StepTime:
@@ -97,11 +119,19 @@ class NetworkBench:
         return StepTime(thread_s if torch.get_num_threads() == 1 else None, wall_s, host_s)
 
     def _run(self) -> list[int]:
+        if self._replay is None:
+            tokens = self._tokens_of_step()
+        else:
+            tokens = self._replay()
+            self._cached.num_tokens += self._ids.shape[1]
+        found: list[int] = tokens.tolist()
+        return found
+
+    def _tokens_of_step(self) -> torch.Tensor:
         logits = self._cached.logits(self._ids, last_only=self._is_prefill)
         law = self._warp(logits).flatten(0, 1)
         luck = torch.full((law.shape[0],), 0.5, dtype=torch.float64, device=self._device)
-        tokens: list[int] = sample(law, luck).tolist()
-        return tokens
+        return sample(law, luck)
 
     def _with_context(self, num_sequences: int, context_tokens: int) -> CachedNetwork:
         """Cache of as many sequences and tokens, kept for the next visit where memory allows."""
@@ -111,11 +141,16 @@ class NetworkBench:
             if held + num_sequences * context_tokens > _MAX_CACHED_TOKENS:
                 self._filled.clear()
             cached = CachedNetwork(self.network)
-            for start in range(0, context_tokens, _CHUNK_TOKENS):
-                cached.logits(self._random_ids(1, min(_CHUNK_TOKENS, context_tokens - start)), last_only=True)
+            self._read(cached, 1, context_tokens)
             cached.repeat(num_sequences)
             self._filled[key] = cached
         return self._filled[key]
+
+    def _read(self, cached: CachedNetwork, num_sequences: int, num_tokens: int) -> None:
+        """Let a cache read random tokens."""
+        for start in range(0, num_tokens, _CHUNK_TOKENS):
+            ids = self._random_ids(num_sequences, min(_CHUNK_TOKENS, num_tokens - start))
+            cached.logits(ids, last_only=True)
 
     def _random_ids(self, num_sequences: int, num_tokens: int) -> torch.Tensor:
         shape = (num_sequences, num_tokens)
@@ -128,7 +163,9 @@ def model_text(spec: ModelSpec) -> str:
     return json.dumps(fields, sort_keys=True)
 
 
-def load_bench(model: str, *, device: Device = "auto", dtype: Dtype = "bfloat16") -> NetworkBench:
+def load_bench(
+    model: str, *, device: Device = "auto", dtype: Dtype = "bfloat16", uses_graphs: bool = False
+) -> NetworkBench:
     """Load a network to be timed.
 
     Parameters
@@ -140,6 +177,8 @@ def load_bench(model: str, *, device: Device = "auto", dtype: Dtype = "bfloat16"
         ``auto`` takes CUDA where there is one.
     dtype
         Format of the weights.
+    uses_graphs
+        Replay CUDA graphs; needs a GPU.
 
     Raises
     ------
@@ -150,14 +189,16 @@ def load_bench(model: str, *, device: Device = "auto", dtype: Dtype = "bfloat16"
     if path.suffix == ".gguf" or (path.is_dir() and any(path.glob("*.safetensors"))):
         loaded = load_language_model(path, device=device, dtype=dtype)
         shape = {**loaded.network.config.get_text_config().to_dict(), "name": loaded.name}
-        return NetworkBench(loaded.network, ModelSpec.model_validate(shape), dtype=dtype)
+        spec = ModelSpec.model_validate(shape)
+        return NetworkBench(loaded.network, spec, dtype=dtype, uses_graphs=uses_graphs)
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device 'cuda' was asked for, but torch finds none")
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     spec = load_model(model)
     if spec.name == "unnamed":
         spec = spec.model_copy(update={"name": path.parent.name or "unnamed"})
-    return NetworkBench(_random_network(spec, chosen, dtype), spec, dtype=dtype)
+    network = _random_network(spec, chosen, dtype)
+    return NetworkBench(network, spec, dtype=dtype, uses_graphs=uses_graphs)
 
 
 def _random_network(spec: ModelSpec, device: str, dtype: Dtype) -> nn.Module:

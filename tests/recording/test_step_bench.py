@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from specsim.errors import ConfigError, DomainError  # noqa: E402
+from specsim.recording.cached import CachedNetwork  # noqa: E402
 from specsim.recording.step_bench import NetworkBench, load_bench  # noqa: E402
 
 CONFIG = {
@@ -53,6 +54,32 @@ def test_step_leaves_the_cache_as_it_was(
         assert time.device_s is not None
         assert time.device_s > 0.0
         assert bench._cached.cache.get_seq_length() == context
+
+
+def test_static_cache_gives_the_logits_of_the_growing_one(bench: NetworkBench) -> None:
+    ids = torch.arange(12)[None] % 50
+    found = []
+    for cached in (CachedNetwork(bench.network), CachedNetwork(bench.network, max_tokens=12)):
+        with torch.inference_mode():
+            cached.logits(ids[:, :8])
+            cached.logits(ids[:, 8:] + 1)
+            cached.take_back(4)
+            found.append(cached.logits(ids[:, 8:]))
+        assert cached.num_tokens == 12
+    torch.testing.assert_close(found[0], found[1])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_replayed_graph_draws_the_tokens_of_the_eager_step(bench: NetworkBench) -> None:
+    torch.manual_seed(0)
+    network = bench.network.to("cuda")
+    tokens = []
+    for uses_graphs in (False, True):
+        one = NetworkBench(network, bench.spec, dtype="float32", uses_graphs=uses_graphs)
+        one.prepare("verify", 4, 1, 64)
+        one.step()
+        tokens.append(one._run())
+    assert tokens[0] == tokens[1]
 
 
 def test_several_threads_have_no_time_of_their_own(bench: NetworkBench) -> None:
