@@ -39,7 +39,7 @@ class Span:
     """Unit that is written after each number; may be empty."""
 
     def at(self, fraction: float) -> float:
-        """Return the number at a fraction of the way, in [0, 1]; whole numbers have equal shares.
+        """Return the number at a fraction of the way, in [0, 1]; on a linear axis whole numbers share alike.
 
         Examples
         --------

@@ -51,7 +51,7 @@ def local_workers(num_workers: int | None = None) -> Workers:
 
     They are spawned, not forked: a fork would copy the locks of threads that it does not copy.
     """
-    count = num_workers or len(os.sched_getaffinity(0))
+    count = num_workers or _num_cores()
     if count == 1:
         return in_process()
 
@@ -60,6 +60,13 @@ def local_workers(num_workers: int | None = None) -> Workers:
         return ProcessPoolExecutor(count, mp_context=spawn, initializer=_begin_worker)
 
     return Workers(count, start, share_disk=True)
+
+
+def _num_cores() -> int:
+    """Return the cores that this process may use, where the system tells; else all."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _begin_worker() -> None:
