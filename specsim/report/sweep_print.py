@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -48,12 +49,12 @@ def print_sweep(table: SweepTable, stream: TextIO, *, folder: Path | None = None
             _verdict(table, row),
             *(_estimate(estimates[at]) for _, estimates in columns),
         ]
-        for at, (number, row) in enumerate(points.items())
+        for at, (number, row) in enumerate(islice(points.items(), _MAX_ROWS))
     ]
-    print_columns(titles, rows[:_MAX_ROWS], stream)
-    if len(rows) > _MAX_ROWS:
+    print_columns(titles, rows, stream)
+    if len(points) > _MAX_ROWS:
         where = "in --json, or written with -o" if folder is None else f"in {folder / 'sweep.parquet'}"
-        stream.write(f"and {len(rows) - _MAX_ROWS} more points {where}\n")
+        stream.write(f"and {len(points) - _MAX_ROWS} more points {where}\n")
     for line in _analysis(table):
         stream.write(f"{line}\n")
     stream.write(f"\n{_reading(table)}\n")

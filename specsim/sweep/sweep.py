@@ -225,9 +225,10 @@ class SweepJob:
 
     def _check_metrics(self, plan: SweepPlan, rows: Rows) -> None:
         """Refuse a metric that no run has, before more are made for its sake."""
-        if rows.num_failed < len(rows):
+        metrics = {self.repeats.metric, self.metric if self._looks_at_metric else None} - {None}
+        if metrics and rows.num_failed < len(rows):
             table = rows.table(plan, self.seed, {})
-            for metric in {self.repeats.metric, self.metric if self._looks_at_metric else None} - {None}:
+            for metric in metrics:
                 table.numbers(str(metric))
 
     @property

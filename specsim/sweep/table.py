@@ -104,7 +104,7 @@ class Rows:
     """Outcomes as they come in, kept as tuples that share their names: a row of 100 figures takes 3 kB."""
 
     _rows: dict[Case, _Row] = field(default_factory=dict)
-    _names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    _places: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
     num_failed: int = 0
     num_retryable: int = 0
     """Failures that a rerun may mend, such as a worker that died."""
@@ -117,8 +117,8 @@ class Rows:
         """Add the outcome of a case."""
         assert case not in self._rows, f"{case} came out twice"
         names = tuple(outcome.figures)
-        names = self._names.setdefault(names, names)
-        self._rows[case] = _Row(outcome.key, outcome.error, names, tuple(outcome.figures.values()))
+        places = self._places.setdefault(names, {name: place for place, name in enumerate(names)})
+        self._rows[case] = _Row(outcome.key, outcome.error, places, tuple(outcome.figures.values()))
         self.num_failed += outcome.has_failed
         self.num_retryable += not outcome.is_lasting
 
@@ -127,7 +127,7 @@ class Rows:
         found = []
         replication = 0
         while (row := self._rows.get(Case(point, replication))) is not None:
-            found.append(next((row.figure(name) for name in meanings(metric) if name in row.names), None))
+            found.append(next((row.figure(name) for name in meanings(metric) if name in row.places), None))
             replication += 1
         return found
 
@@ -159,7 +159,7 @@ class Rows:
                 # A seed that is varied has its column already, replications counted.
                 continue
             columns[key] = _uniform([plan.points[case.point].labels[index] for case in cases])
-        for name in _in_order(row.names for row in rows):
+        for name in _in_order(dict.fromkeys(tuple(row.places) for row in rows)):
             columns[name] = [row.figure(name) for row in rows]
         return SweepTable(tuple(axes), columns, about)
 
@@ -168,11 +168,13 @@ class Rows:
 class _Row:
     key: str
     error: str
-    names: tuple[str, ...]
+    places: Mapping[str, int]
+    """Where the figure of each name stands among the values."""
     values: tuple[Figure, ...]
 
     def figure(self, name: str) -> Figure:
-        return self.values[self.names.index(name)] if name in self.names else None
+        place = self.places.get(name)
+        return None if place is None else self.values[place]
 
 
 def _seed(plan: SweepPlan, case: Case, seed: int) -> int:
@@ -195,7 +197,7 @@ def _uniform(labels: Sequence[Figure]) -> list[Figure]:
 def _in_order(lists: Iterable[tuple[str, ...]]) -> list[str]:
     """Merge lists of names, each in its own order: a name that only some rows have keeps its place."""
     merged: list[str] = []
-    for names in dict.fromkeys(lists):
+    for names in lists:
         place = 0
         for name in names:
             if name in merged:

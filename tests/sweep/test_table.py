@@ -27,13 +27,16 @@ ABOUT = {"axes": ["K"], "fingerprint": "f", "num_retryable": 0, "traces": {}}
 def test_rows_come_in_the_order_of_points_whatever_the_order_of_outcomes(cases: list[Case]) -> None:
     rows = Rows()
     for case in cases:
-        rows.add(case, Outcome("k", "", True, 0.1, {"speedup.tpot": case.point + case.replication / 10}))
+        extra = {"baseline.odd": 1.0} if case.point % 2 else {"baseline.even": 2.0, "baseline.last": 3.0}
+        figures = {"speedup.tpot": case.point + case.replication / 10, **extra}
+        rows.add(case, Outcome("k", "", True, 0.1, figures))
     table = rows.table(JOB.plan, 5, {})
     assert table.columns["point"] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert table.columns["replication"] == [0, 1] * 6
     assert table.columns["seed"] == [5, 6] * 6
     assert table.column("speedup.tpot") == [point + r / 10 for point in range(6) for r in (0, 1)]
     assert table.columns["speculative_config.num_speculative_tokens"] == [0] * 6 + [1] * 6
+    assert list(table.columns)[-4:] == ["speedup.tpot", "baseline.odd", "baseline.even", "baseline.last"]
 
 
 def test_a_case_that_comes_out_twice_is_a_bug() -> None:
