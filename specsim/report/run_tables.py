@@ -57,9 +57,10 @@ def acceptance_by_position(run: Run) -> pd.DataFrame | None:
 
 
 def operating_points(run: Run) -> pd.DataFrame | None:
-    """Return the points of prefill, decode, draft and verify on a roofline; None without FLOPs and bytes.
+    """Return the points of the target's device on its roofline; None without FLOPs and bytes.
 
-    Columns ``name``, ``flops_per_byte`` and ``flops_per_s``: sums over all steps, divided.
+    Columns ``name``, ``flops_per_byte`` and ``flops_per_s``: sums over all steps, divided. A draft on a
+    device of its own has another roof and is left out.
     """
     import pandas as pd
 
@@ -70,8 +71,12 @@ def operating_points(run: Run) -> pd.DataFrame | None:
         ("baseline", "prefill", "target"): "prefill",
         ("speculation", "prefill", "draft"): "prefill, draft",
     }
+    hardware = run.summary["scenario"]["hardware"]
+    shares_device = isinstance(hardware, dict) and hardware["draft"] == "target"
     rows = []
     for (arm, phase, model), name in names.items():
+        if model == "draft" and not shares_device:
+            continue
         steps = run.steps[(run.steps["arm"] == arm) & (run.steps["phase"] == phase)]
         time_s, num_bytes, flops = (steps[f"{model}_{of}"].sum() for of in ("s", "bytes", "flops"))
         if time_s > 0 and num_bytes > 0 and flops > 0:

@@ -71,7 +71,8 @@ class WhatIf(TypedDict):
     """The scenario's own device first."""
     absent: list[str]
     """Devices that cannot run this pair of models, and why."""
-    cache: CacheBytes
+    cache: CacheBytes | None
+    """Null where the cost model counts no bytes."""
     start: dict[str, float]
     """Where the sliders begin: acceptance_rate, lookahead, batch."""
 
@@ -114,10 +115,11 @@ def what_if(
     own = scenario.hardware.target
     found = [_costs(scenario, own, context_tokens)]
     absent = []
-    for name in devices:
+    # Costs in target steps belong to a pair of models, not to a device.
+    for name in () if isinstance(own, UnitProfile) else devices:
         try:
             profile = load_profile(name)
-            if profile == own or (profile.kind == "unit") != (own.kind == "unit"):
+            if profile == own or isinstance(profile, UnitProfile):
                 continue
             costs = _costs(scenario, profile, context_tokens)
         except (ConfigError, DomainError) as error:
@@ -222,8 +224,10 @@ def _priced(target: Deployed, draft: Deployed | None, batch: int, context_tokens
     )
 
 
-def _cache_bytes(scenario: Scenario) -> CacheBytes:
+def _cache_bytes(scenario: Scenario) -> CacheBytes | None:
     target, draft = _deployed(scenario, scenario.hardware.target)
+    if isinstance(scenario.hardware.target, UnitProfile):
+        return None
     tables: CacheBytes = {"draft_bytes": [], "target_bytes": []}
     for batch in BATCHES:
         rows = [_priced_or_none(scenario, target, draft, batch, context, []) for context in CONTEXTS]

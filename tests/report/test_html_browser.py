@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specsim.engine.simulate import simulate
 from specsim.hardware import StepShape, load_profile
-from specsim.scenario import Scenario
+from specsim.report.run_files import run_of
+from specsim.report.run_report import run_report
+from specsim.scenario import Scenario, load_scenario
 from specsim.speculation import sampling, theory
 from tests.report.chromium import CHROMIUM, Seen, look
 
@@ -170,6 +173,24 @@ def test_nothing_overlaps_or_sticks_out(width: str, request: pytest.FixtureReque
     assert seen["overlaps"] == []
     assert seen["outside"] == []
     assert seen["wide"] <= 0
+
+
+def test_report_of_costs_in_target_steps_opens_without_the_cache_pane(tmp_path: Path) -> None:
+    settings = ("workload.num_prompts=3", "workload.output_tokens=400")
+    text = run_report(run_of(simulate(load_scenario("leviathan_t5_small_ende_t0", overrides=settings))))
+    scripts = {
+        "layout": "return layout(window, document);",
+        "gain": "return document.getElementById('gain').textContent;",
+        "closed": "return document.getElementById('closed-gain').textContent;",
+        "pane": "return document.getElementById('cache-pane') === null;",
+    }
+    seen = look(text, scripts, tmp_path, width=400)
+    assert seen.console == ()
+    assert seen.value["pane"] is True
+    # A pass costs one target step whatever its width, which is what the closed form supposes.
+    assert seen.value["gain"] == seen.value["closed"]
+    assert seen.value["layout"]["overlaps"] == []
+    assert seen.value["layout"]["outside"] == []
 
 
 def test_faults_would_be_seen(small_report: str, tmp_path: Path) -> None:

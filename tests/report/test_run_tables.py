@@ -75,6 +75,13 @@ def test_no_operating_point_is_above_the_roof(small_run: Run) -> None:
     assert set(points["name"]) >= {"decode, baseline", "verify", "draft", "prefill"}
 
 
+def test_draft_on_its_own_device_is_not_drawn_below_the_targets_roof() -> None:
+    overrides = ("hardware.draft=rtx-4090", "workload.num_prompts=2", "workload.output_tokens=16")
+    points = tables.operating_points(run_of(simulate(load_scenario("laptop", overrides=overrides))))
+    assert points is not None
+    assert not [name for name in points["name"] if "draft" in name]
+
+
 def test_bars_of_one_request_do_not_overlap_in_a_lane(small_run: Run) -> None:
     bars = tables.request_gantt(small_run, request=1)
     assert set(bars["lane"]) == {"baseline: target", "speculation: draft", "speculation: target"}

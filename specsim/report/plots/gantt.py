@@ -45,6 +45,7 @@ def plot_request_gantt(table: pd.DataFrame, axes: Axes) -> Axes:
         )
     axes.set_yticks(range(len(lanes)), lanes)
     axes.invert_yaxis()
+    axes.locator_params(axis="x", nbins=6)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("time since arrival, s")
     handles, names = axes.get_legend_handles_labels()

@@ -52,6 +52,7 @@ def plot_parts(table: pd.DataFrame, axes: Axes, *, quantity: str) -> Axes:
             left += amount
     axes.set_yticks(range(len(table.columns)), list(table.columns))
     axes.invert_yaxis()
+    axes.locator_params(axis="x", nbins=6)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(quantity)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=3, fontsize=8)

@@ -41,6 +41,7 @@ def plot_over_time(
     if limit is not None:
         axes.axhline(limit, color=GREY, linewidth=1.0, linestyle=(0, (2, 2)), label=limit_name)
     axes.set_ylim(bottom=0.0)
+    axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel("time, s")
     axes.set_ylabel(quantity)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=3, fontsize=8)

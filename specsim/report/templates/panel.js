@@ -20,14 +20,16 @@ function startWhatIf(tables) {
   byId("lookahead").value = String(tables.start.lookahead);
   byId("batch").max = String(tables.batches.length - 1);
   byId("batch").value = String(tables.batches.indexOf(tables.start.batch));
-  byId("context").min = "1";
-  byId("context").max = String(tables.contexts.length - 1);
-  byId("context").value = String(Math.max(tables.contexts.findIndex((one) => one >= tables.context_tokens), 1));
   const redraw = () => {
     drawWhatIf(tables);
-    drawCache(tables);
+    if (tables.cache !== null) drawCache(tables);
   };
-  for (const id of ["device", "acceptance", "lookahead", "batch", "context"]) byId(id).addEventListener("input", redraw);
+  for (const id of ["device", "acceptance", "lookahead", "batch"]) byId(id).addEventListener("input", redraw);
+  if (tables.cache !== null) {
+    byId("context").max = String(tables.contexts.length - 1);
+    byId("context").value = String(Math.max(tables.contexts.findIndex((one) => one >= tables.context_tokens), 1));
+    byId("context").addEventListener("input", redraw);
+  }
   byId("ratio").addEventListener("input", () => {
     byId("own-ratio").checked = false;
     redraw();
