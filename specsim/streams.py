@@ -23,7 +23,8 @@ class Purpose(IntEnum):
     BOOTSTRAP = 8
     SWEEP_DESIGN = 9
     CAPTURE_ORDER = 10
-    TRAINING = 10
+    TRAINING = 11
+    LOG_ORDER = 12
 
 
 class RandomStreams:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 trace = typer.Typer(
     name="trace",
-    help="Look into recorded traces: info, check, merge, slice.",
+    help="Look into recorded traces: info, check, merge, slice, import.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -24,6 +25,15 @@ trace = typer.Typer(
 
 TraceFile = Annotated[Path, typer.Argument(help="A recorded trace (.npz).")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Trace to write.")]
+
+
+class LogFormat(StrEnum):
+    """Who wrote a log of accepted lengths."""
+
+    spec_bench = "spec-bench"
+    vllm = "vllm"
+    sglang = "sglang"
+    csv = "csv"
 
 
 @trace.command("info")
@@ -115,6 +125,46 @@ def slice_(
     part = select_prompts(loaded, kept)
     part.save(output)
     typer.echo(f"{output}: {part.num_prompts} prompts, {part.num_tokens} tokens")
+
+
+@trace.command("import")
+def import_(
+    log: Annotated[Path, typer.Argument(help="A log of accepted lengths.")],
+    output: Output,
+    log_format: Annotated[LogFormat, typer.Option("--format", help="Who wrote it.")],
+    target: Annotated[str, typer.Option(help="Name of the target model.")],
+    draft: Annotated[str, typer.Option(help="Name of the draft.")],
+    temperature: Annotated[float, typer.Option(help="Temperature of the target.")] = 0.0,
+    num_speculative_tokens: Annotated[
+        int | None,
+        typer.Option("-k", "--num-speculative-tokens", help="Drafts of every round, if not logged."),
+    ] = None,
+    heuristic: Annotated[
+        int | None, typer.Option(help="First length of transformers' heuristic, if lengths are not logged.")
+    ] = None,
+    prompt_tokens: Annotated[int | None, typer.Option(help="Length of the prompts, if not logged.")] = None,
+    method: Annotated[str | None, typer.Option(help="Rows of this method of a csv only.")] = None,
+    seed: Annotated[int, typer.Option(help="Draws the order of rounds of which only counts are known.")] = 0,
+) -> None:
+    """Make a trace of a serving engine's log of accepted lengths; replayed at its own lengths it is exact."""
+    from specsim.recording import LogSettings, read_log
+
+    settings = LogSettings(
+        target=target,
+        draft=draft,
+        temperature=temperature,
+        num_speculative_tokens=num_speculative_tokens,
+        heuristic_start=heuristic,
+        num_prompt_tokens=prompt_tokens,
+        method=method,
+        seed=seed,
+    )
+    loaded = read_log(log, log_format=log_format.value, settings=settings)
+    loaded.save(output)
+    rounds = loaded.logged_rounds()
+    typer.echo(
+        f"{output}: {loaded.num_prompts} texts, {rounds.start.size} rounds, {loaded.num_tokens} tokens"
+    )
 
 
 def _shown(estimate: Estimate) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from specsim.recording.drafts import model_draft as model_draft
     from specsim.recording.join import concatenate as concatenate
     from specsim.recording.join import select_prompts as select_prompts
+    from specsim.recording.logs import LogSettings as LogSettings
+    from specsim.recording.logs import read_log as read_log
     from specsim.recording.lookup import PromptLookup as PromptLookup
     from specsim.recording.models import LanguageModel as LanguageModel
     from specsim.recording.models import load_language_model as load_language_model
@@ -30,6 +32,7 @@ _MODULE_OF = {
     "CausalDraft": "drafts",
     "DomainAcceptance": "summary",
     "LanguageModel": "models",
+    "LogSettings": "logs",
     "PromptLookup": "lookup",
     "PromptSet": "prompt_sets",
     "RecordedDraft": "drafts",
@@ -40,6 +43,7 @@ _MODULE_OF = {
     "load_language_model": "models",
     "load_prompt_set": "prompt_sets",
     "model_draft": "drafts",
+    "read_log": "logs",
     "record": "recorder",
     "select_prompts": "join",
 }

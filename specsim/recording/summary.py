@@ -40,9 +40,10 @@ class DomainAcceptance:
     proposal_rate: float
     """Share of positions at which the draft proposes anything; 1 for models."""
     acceptance_rate: Estimate
-    """Mean over positions of the probability that a first draft token is accepted, 0 where there is none."""
+    """Mean over positions of the probability that a first draft token is accepted, 0 where there is none; in
+    a log of accepted lengths, the share of its drafts that were kept."""
     tokens_per_round: Estimate
-    """Tokens after the first, per round of at most K drafts; rounds cut by the end are counted whole."""
+    """Tokens after the first, per round of at most K drafts, or as logged; rounds that the end cuts are whole."""
 
 
 def acceptance_by_domain(
@@ -68,34 +69,57 @@ def acceptance_by_domain(
     """
     if num_speculative_tokens < 1:
         raise DomainError(f"num_speculative_tokens: at least 1, not {num_speculative_tokens}")
-    prompts = range(trace.num_prompts)
-    bounds = [slice(int(trace.offsets[i]), int(trace.offsets[i + 1])) for i in prompts]
-    first = first_acceptance(trace)
-    accepted = np.array([first[bound].sum() for bound in bounds])
-    tokens = np.diff(trace.offsets).astype(float)
-    rounds = np.array(
-        [expected_rounds(trace, i, num_speculative_tokens=num_speculative_tokens) for i in prompts]
-    )
-    sums: Sums = {"accepted": accepted, "tokens": tokens, "decoded": tokens - 1, "rounds": rounds}
+    is_log = trace.logged_drafts is not None
+    sums = _sums_of_log(trace) if is_log else _sums(trace, num_speculative_tokens)
     groups = [*dict.fromkeys(trace.domain.tolist()), ALL_DOMAINS]
     table = []
     for number, group in enumerate(groups):
-        rows = np.arange(len(prompts)) if group == ALL_DOMAINS else np.flatnonzero(trace.domain == group)
+        rows = np.arange(trace.num_prompts) if group == ALL_DOMAINS else np.flatnonzero(trace.domain == group)
         ours = {name: column[rows] for name, column in sums.items()}
         (resampled,) = resample([ours], RandomStreams(seed, replication=number))
-        positions = np.concatenate([np.arange(bounds[row].start, bounds[row].stop) for row in rows])
         table.append(
             DomainAcceptance(
                 domain=group,
                 num_prompts=len(rows),
                 num_tokens=int(ours["tokens"].sum()),
                 num_censored=int(np.sum(trace.ended_by[rows] == "recorder")),
-                proposal_rate=float(has_proposal(trace)[positions].mean()),
-                acceptance_rate=_ratio(ours, resampled, "accepted", "tokens", len(rows)),
+                proposal_rate=float(ours["proposed"].sum() / ours["asked"].sum()),
+                acceptance_rate=_ratio(ours, resampled, "accepted", "offered", len(rows)),
                 tokens_per_round=_ratio(ours, resampled, "decoded", "rounds", len(rows)),
             )
         )
     return table
+
+
+def _sums(trace: Trace, num_speculative_tokens: int) -> Sums:
+    prompts = range(trace.num_prompts)
+    rounds = [expected_rounds(trace, i, num_speculative_tokens=num_speculative_tokens) for i in prompts]
+    tokens = np.diff(trace.offsets).astype(float)
+    first, proposed = first_acceptance(trace), has_proposal(trace).astype(float)
+    return {
+        "accepted": np.add.reduceat(first, trace.offsets[:-1]),
+        "offered": tokens,
+        "proposed": np.add.reduceat(proposed, trace.offsets[:-1]),
+        "asked": tokens,
+        "tokens": tokens,
+        "decoded": tokens - 1,
+        "rounds": np.array(rounds),
+    }
+
+
+def _sums_of_log(trace: Trace) -> Sums:
+    logged, count = trace.logged_rounds(), trace.num_prompts
+    tokens = np.diff(trace.offsets).astype(float)
+    rounds = np.bincount(logged.prompt, minlength=count).astype(float)
+    return {
+        "accepted": np.bincount(logged.prompt, logged.accepted, count),
+        "offered": np.bincount(logged.prompt, logged.drafted, count),
+        "proposed": np.bincount(logged.prompt, logged.drafted > 0, count),
+        "asked": rounds,
+        "tokens": tokens,
+        "decoded": tokens - 1,
+        "rounds": rounds,
+    }
 
 
 def first_acceptance(trace: Trace) -> Floats:

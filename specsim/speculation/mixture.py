@@ -9,6 +9,8 @@ import numpy as np
 
 from specsim.arrays import Floats, Ints
 from specsim.speculation.distributions import Path, PathDistributions, Signals
+from specsim.speculation.logged import HasOwnLengths
+from specsim.speculation.lookahead.policy import LookaheadPolicy
 
 
 class MixedPaths:
@@ -32,6 +34,15 @@ class MixedPaths:
         self._index = index_in_class
         self.records_tails = all(distributions.records_tails for distributions in classes)
         self.drafts_in_one_pass = all(distributions.drafts_in_one_pass for distributions in classes)
+
+    def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
+        """Tell whether rounds under a policy ask every class only for what was recorded."""
+        exact = [
+            part.is_exact_for(policy, num_speculative_tokens=num_speculative_tokens)
+            for part in self._classes
+            if isinstance(part, HasOwnLengths)
+        ]
+        return all(exact)
 
     def path(self, request: int) -> Path | None:
         """Path of a request, from its class."""

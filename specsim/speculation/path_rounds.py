@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from specsim.arrays import Ints
 from specsim.errors import ConfigError
 from specsim.speculation.distributions import PathDistributions
+from specsim.speculation.logged import HasOwnLengths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.rounds import Rounds, Sequences
 from specsim.speculation.unfolding import FIELDS, Unfolding
@@ -53,7 +54,11 @@ class PathRounds:
     ) -> None:
         if policy.reads == "batch":
             raise ConfigError("lookahead: a policy that reads the batch cannot be replayed along a path")
-        self.is_approximate = policy.reads == "signals" and not distributions.records_tails
+        leaves_path = policy.reads == "signals" and not distributions.records_tails
+        is_imputed = isinstance(distributions, HasOwnLengths) and not distributions.is_exact_for(
+            policy, num_speculative_tokens=num_speculative_tokens
+        )
+        self.is_approximate = leaves_path or is_imputed
         self._distributions = distributions
         self._unfolding = Unfolding(
             distributions,

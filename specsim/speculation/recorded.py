@@ -18,6 +18,8 @@ from specsim.config.base import Spec
 from specsim.errors import ConfigError
 from specsim.speculation.distributions import Ending, Path, Signals
 from specsim.speculation.kinds import DISTRIBUTIONS, BuildContext
+from specsim.speculation.logged import Imputation, Momentum
+from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.trace import DraftSampleMethod, Probabilities, Trace
 
 
@@ -29,6 +31,8 @@ class TraceSpec(Spec):
     """A recorded trace."""
     path: str
     """File of the trace: beside the scenario, or from the working folder."""
+    imputation: Imputation = "none"
+    """What stands at positions that a log of accepted lengths never drafted; none: its own lengths only."""
 
     def find(self, folder: pathlib.Path) -> pathlib.Path:
         """Return the trace's file: in ``folder``, else as seen from the working folder."""
@@ -46,6 +50,7 @@ class TraceSpec(Spec):
             trace,
             draft_sample_method=context.draft_sample_method,
             num_speculative_tokens=context.num_speculative_tokens,
+            imputation=self.imputation,
         )
 
 
@@ -60,6 +65,8 @@ class RecordedPaths:
         How the draft draws; a lookup proposes the same either way.
     num_speculative_tokens
         The most that a round drafts; more than a recorded depth is refused.
+    imputation
+        For a log of accepted lengths: what stands where nothing was drafted.
     """
 
     offers: Literal["path"] = "path"
@@ -71,8 +78,12 @@ class RecordedPaths:
         *,
         draft_sample_method: DraftSampleMethod = "probabilistic",
         num_speculative_tokens: int = 0,
+        imputation: Imputation = "none",
     ) -> None:
+        if imputation != "none" and trace.logged_drafts is None:
+            raise ConfigError("distributions.imputation: only a log of accepted lengths has gaps to fill")
         self.trace = trace
+        self._imputation = imputation
         self.drafts_in_one_pass = trace.proposal_token is not None
         self._offsets = trace.offsets
         self._last = trace.num_tokens - 1
@@ -143,8 +154,63 @@ class RecordedPaths:
             entropy_nats=np.where(is_inside, entropy, np.nan),
         )
 
+    def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
+        """Tell whether rounds under a policy ask only for what was recorded.
+
+        A log of accepted lengths answers for its own lengths alone: those that the policy drafts in each
+        of its rounds must be the logged ones.
+
+        Raises
+        ------
+        ConfigError
+            They are not, and no imputation is named.
+        """
+        if self.trace.logged_drafts is None:
+            return True
+        if policy.reads in ("nothing", "history") and self._drafts_as_logged(policy, num_speculative_tokens):
+            return self.trace.header.log == "in_order"
+        if self._imputation == "none":
+            raise ConfigError(
+                "distributions.imputation: the log holds other draft lengths than the lookahead drafts;"
+                " use the logged lengths, or say 'momentum' to fill in what was never drafted"
+            )
+        return False
+
+    def _drafts_as_logged(self, policy: LookaheadPolicy, num_speculative_tokens: int) -> bool:
+        rounds = self.trace.logged_rounds()
+        first = np.searchsorted(rounds.prompt, np.arange(self.num_prompts))
+        end = np.searchsorted(rounds.prompt, np.arange(self.num_prompts), side="right")
+        state = policy.start(self.num_prompts)
+        prompt = np.flatnonzero(first < end)
+        row = first[prompt]
+        while prompt.size:
+            unknown = np.full((prompt.size, num_speculative_tokens), np.nan)
+            limit = np.full(prompt.size, num_speculative_tokens)
+            length = policy.lengths(Signals(unknown, unknown), state[prompt], limit)
+            # The last round may have been cut short by the cap of the text.
+            is_last = row + 1 == end[prompt]
+            if np.any((length != rounds.drafted[row]) & ~(is_last & (length > rounds.drafted[row]))):
+                return False
+            state[prompt] = policy.observe(state[prompt], rounds.drafted[row], rounds.accepted[row])
+            prompt, row = prompt[~is_last], row[~is_last] + 1
+        return True
+
+    def _of_log(self) -> Floats:
+        rounds = self.trace.logged_rounds()
+        kept = np.ones(self.trace.num_tokens)
+        closing = rounds.start + rounds.accepted
+        is_censored = rounds.accepted == rounds.drafted
+        kept[self._offsets[:-1]] = 0.0
+        kept[closing] = 0.0
+        if self._imputation == "momentum":
+            filled = Momentum.fit(rounds).after_full_rounds(rounds)
+            kept[closing[is_censored]] = filled[is_censored]
+        return kept
+
     def _of_scalars(self, draft_sample_method: DraftSampleMethod) -> Floats:
         trace = self.trace
+        if trace.logged_drafts is not None:
+            return self._of_log()
         if trace.q_token is None or trace.draft_argmax is None:
             return np.empty(0)
         if draft_sample_method == "greedy":

@@ -15,8 +15,11 @@ prompts lie end to end; ``offsets`` says where each begins. What is stored about
     both models at the union of their most probable tokens, with the mass outside.
 ``tails``
     what the draft went on to draft after a rejection at each position, ``[position, depth]``.
+``log``
+    of a log that knows only how much was drafted and kept in each round: where rounds began.
 
-One of the first three is there in every trace. Replay is exact under the conditions in the docs.
+One of scalars, proposals, heads and log is there in every trace. Replay is exact under the conditions in
+the docs.
 """
 
 from __future__ import annotations
@@ -29,61 +32,23 @@ from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from specsim.arrays import Bools
-from specsim.config.base import Spec
 from specsim.errors import ConfigError, Fault
 from specsim.speculation.array_file import Array, read_arrays, write_arrays
 from specsim.speculation.distributions import Ending
+from specsim.speculation.logged import LoggedRounds
 from specsim.speculation.trace_codec import SMALLEST_PROBABILITY, decode, encode
+from specsim.speculation.trace_header import DraftSampleMethod as DraftSampleMethod
+from specsim.speculation.trace_header import TraceHeader as TraceHeader
 
-SCHEMA_VERSION = 2
 _TOLERANCE = 2e-3
 """How far stored columns may disagree: the rounding of storage, and of the models' own arithmetic."""
 
 TokenIds: TypeAlias = NDArray[np.int32]
 Probabilities: TypeAlias = NDArray[np.float32]
 Names: TypeAlias = NDArray[np.str_]
-DraftSampleMethod: TypeAlias = Literal["greedy", "probabilistic"]
-"""How a draft draws: its most probable token, or a sample."""
-
-
-class TraceHeader(Spec):
-    """Where a trace comes from: enough to record it again."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    schema_version: Literal[2] = Field(default=2, alias="schema")
-    """Version of the file's layout."""
-    target: str
-    """Name of the target model."""
-    draft: str
-    """Name of the draft: a model, a number of layers, a lookup and its settings."""
-    tokenizer: str
-    """Name of the tokenizer that both share."""
-    vocabulary_size: int = Field(gt=0)
-    """Tokens in the vocabulary; every token id is below it."""
-    temperature: float = Field(ge=0)
-    """Temperature of the target; 0 is greedy. Part of the path's law: it cannot be changed afterwards."""
-    top_k: int | None = Field(default=None, gt=0)
-    """Tokens that the target keeps; None keeps all."""
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    """Mass that the target keeps."""
-    draft_temperature: float = Field(ge=0)
-    """Temperature of the recorded draft distribution."""
-    draft_sample_method: DraftSampleMethod = "probabilistic"
-    """How the draft was meant to draw: its most probable token, or a sample."""
-    prompts: str
-    """Where the prompts come from, and their licence."""
-    seed: int = Field(ge=0)
-    """Seed of the recording."""
-    created_by: str
-    """Program and version that recorded the trace."""
-    versions: dict[str, str]
-    """Versions of the libraries that computed the distributions."""
-    sha256: dict[str, str]
-    """SHA-256 of the weights of each model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +56,7 @@ class _Column:
     dtype: type[np.generic]
     shape: Literal["prompt", "position", "table"]
     kind: Literal["token", "probability", "natural", "log", "count", "text"]
-    group: Literal["path", "scalars", "proposals", "heads", "union", "tails"]
+    group: Literal["path", "scalars", "proposals", "heads", "union", "tails", "log"]
 
 
 _COLUMNS: dict[str, _Column] = {
@@ -121,9 +86,10 @@ _COLUMNS: dict[str, _Column] = {
     "tail_token": _Column(np.int32, "table", "token", "tails"),
     "tail_top_probability": _Column(np.float32, "table", "probability", "tails"),
     "tail_entropy_nats": _Column(np.float32, "table", "natural", "tails"),
+    "logged_drafts": _Column(np.int32, "position", "count", "log"),
 }
-_MAY_BE_ABSENT = ("proposal_token", "union_ids", "tail_token")
-"""Columns of tokens in which -1 marks that there is none."""
+_MAY_BE_ABSENT = ("proposal_token", "union_ids", "tail_token", "logged_drafts")
+"""Columns in which -1 marks that there is none."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -191,6 +157,8 @@ class Trace:
     """Largest draft probability at each of them, [N, T]."""
     tail_entropy_nats: Probabilities | None = None
     """Entropy of the draft distribution at each of them, nats, [N, T]."""
+    logged_drafts: TokenIds | None = None
+    """Drafts of the logged round that began at each position; -1: none did, [N]."""
 
     @property
     def num_prompts(self) -> int:
@@ -261,6 +229,21 @@ class Trace:
         if faults:
             raise _as_error(faults, Path(source))
 
+    def logged_rounds(self) -> LoggedRounds:
+        """Return the rounds of a log of accepted lengths.
+
+        Raises
+        ------
+        ConfigError
+            The trace is not one.
+        """
+        if self.logged_drafts is None:
+            raise ConfigError("the trace is not a log of accepted lengths")
+        start = np.flatnonzero(self.logged_drafts >= 0)
+        prompt = np.searchsorted(self.offsets, start, side="right") - 1
+        end = np.minimum(np.append(start[1:], self.num_tokens), self.offsets[prompt + 1])
+        return LoggedRounds(prompt, start, self.logged_drafts[start].astype(np.int64), end - start - 1)
+
     def _column(self, name: str) -> Array | None:
         return cast("Array | None", getattr(self, name))
 
@@ -292,7 +275,7 @@ class Trace:
             "probability": (lambda a: ~((a >= 0) & (a <= 1)), "probabilities in [0, 1]"),  # type: ignore[operator]
             "natural": (lambda a: ~((a >= 0) & np.isfinite(a)), "finite numbers, at least 0"),  # type: ignore[operator]
             "log": (lambda a: np.isnan(a) | (a > _TOLERANCE), "logarithms of probabilities"),  # type: ignore[operator]
-            "count": (lambda a: a < 0, "counts"),  # type: ignore[operator]
+            "count": (lambda a: a < lowest, "counts"),  # type: ignore[operator]
             "text": (lambda a: a == "", "names"),
         }
         violates, allowed = violations[column.kind]
@@ -306,7 +289,7 @@ class Trace:
     def _group_faults(self) -> list[str]:
         faults = []
         present = set()
-        for group in ("scalars", "proposals", "heads", "union", "tails"):
+        for group in ("scalars", "proposals", "heads", "union", "tails", "log"):
             names = [name for name, column in _COLUMNS.items() if column.group == group]
             absent = [name for name in names if self._column(name) is None]
             if len(absent) < len(names):
@@ -315,8 +298,10 @@ class Trace:
                 tables = [self._column(name) for name in names if _COLUMNS[name].shape == "table"]
                 if len({table.shape for table in tables if table is not None}) > 1:
                     faults.append(f"{group}: tables of different depths")
-        if not present & {"scalars", "proposals", "heads"}:
+        if not present & {"scalars", "proposals", "heads", "log"}:
             faults.append("nothing is recorded of the draft")
+        if ("log" in present) != (self.header.log is not None):
+            faults.append("logged_drafts: recorded in logs, and only there")
         return faults
 
     def _cross_faults(self) -> list[str]:
@@ -345,6 +330,14 @@ class Trace:
             agree = self.draft_argmax == self.token
             if np.any(np.abs(self.p_at_draft_argmax - self.p_token)[agree] > _TOLERANCE):
                 faults.append("p_at_draft_argmax: differs from p_token where the draft's argmax is the token")
+        if self.logged_drafts is not None:
+            rounds = self.logged_rounds()
+            is_first = np.isin(np.arange(self.num_tokens), self.offsets[:-1])
+            is_second = np.roll(is_first, 1) & ~is_first
+            if np.any((self.logged_drafts >= 0)[is_first]) or np.any((self.logged_drafts < 0)[is_second]):
+                faults.append("logged_drafts: the first round of a prompt begins after its first token")
+            elif np.any(rounds.accepted > rounds.drafted):
+                faults.append("logged_drafts: fewer than the round kept")
         for name in ("proposal_token", "tail_token"):
             table = self._column(name)
             if table is not None and np.any((table[:, 1:] >= 0) & (table[:, :-1] < 0)):  # type: ignore[operator]
