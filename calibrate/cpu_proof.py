@@ -7,14 +7,13 @@ was measured stays in a folder, from which the page can be made again.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibrate.proof_prediction import Comparison, compare
-from calibrate.proof_runs import ProofData, ProofSettings, Run, measure
+from calibrate.proof_runs import ProofData, ProofSettings, measure
 from specsim.errors import SpecsimError
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, default=PAGE, help="page to write")
     given = parser.parse_args(arguments)
     try:
-        data = _measured(given.model, given.data)
+        data = measure(given.model, ProofSettings(), given.data, on_progress=_progress)
         comparisons = compare(data, given.data)
     except SpecsimError as error:
         print(f"specsim: {error}", file=sys.stderr)
@@ -52,19 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(abs(one.simulated_error) > _TOLERANCE for one in comparisons))
 
 
-def _measured(model: Path, folder: Path) -> ProofData:
-    kept = folder / "measured.json"
-    if not kept.exists():
-        data = measure(model, ProofSettings(), folder, on_progress=lambda text: print(text, file=sys.stderr))
-        kept.write_text(json.dumps(data.as_json()), encoding="utf-8")
-    return load(kept)
-
-
-def load(path: Path) -> ProofData:
-    """Read back what was measured."""
-    given = json.loads(path.read_text(encoding="utf-8"))
-    runs = [Run(**run) for run in given["runs"]]
-    return ProofData(given["facts"], given["models"], given["cells"], runs)
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
 
 
 def table(comparisons: Sequence[Comparison]) -> str:

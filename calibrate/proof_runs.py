@@ -6,10 +6,11 @@ in random order, so that what is compared later met the same machine. Time is CP
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from pydantic import Field
 
@@ -19,6 +20,9 @@ from calibrate.machine import machine_facts
 from specsim.config.base import Spec
 from specsim.hardware import ModelSpec
 from specsim.streams import Purpose, RandomStreams
+
+if TYPE_CHECKING:
+    from specsim.recording import RecordedDraft
 
 DRAFTS = ("lookup", "exit")
 """What drafts: prompt lookup, and the target's own first layers."""
@@ -76,15 +80,25 @@ class ProofData:
     cells: Records
     runs: list[Run]
 
-    def as_json(self) -> dict[str, object]:
-        """Return everything as plain values."""
-        return asdict(self)
+    def save(self, path: Path) -> None:
+        """Write everything as JSON, whole or not at all."""
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read back what was saved."""
+        given = json.loads(path.read_text(encoding="utf-8"))
+        return cls(given["facts"], given["models"], given["cells"], [Run(**run) for run in given["runs"]])
 
 
 def measure(
-    model: Path, settings: ProofSettings, traces: Path, *, on_progress: Callable[[str], None]
+    model: Path, settings: ProofSettings, folder: Path, *, on_progress: Callable[[str], None]
 ) -> ProofData:
     """Measure the machine, record the traces to simulate with, and decode for real.
+
+    Blocks that are done are kept in the folder, so that a measurement that was killed goes on.
 
     Parameters
     ----------
@@ -92,95 +106,128 @@ def measure(
         SmolLM2-135M: a Hugging Face directory or a ``.gguf`` file.
     settings
         What is measured.
-    traces
-        Folder for the recorded traces, ``lookup.npz`` and ``exit.npz``.
+    folder
+        Where blocks are kept, and the recorded traces, ``lookup.npz`` and ``exit.npz``.
     on_progress
         Told what comes next.
     """
-    from specsim.recording import (
-        PromptLookup,
-        RecordingSettings,
-        early_exit,
-        load_language_model,
-        load_prompt_set,
-        record,
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = [folder / f"block-{block}.json" for block in range(len(settings.domains))]
+    if not all(path.exists() for path in kept):
+        rig = _Rig(model, settings, on_progress)
+        rig.record(folder)
+        for block, path in enumerate(kept):
+            if not path.exists():
+                rig.measure(block).save(path)
+    parts = [ProofData.load(path) for path in kept]
+    return ProofData(
+        parts[0].facts,
+        parts[0].models,
+        [cell for part in parts for cell in part.cells],
+        [run for part in parts for run in part.runs],
     )
-    from specsim.recording.decode import Drafter, LookupDrafter, NetworkDrafter, decode
-    from specsim.recording.step_bench import NetworkBench, use_threads
-    from specsim.recording.warp import Warp
 
-    use_threads(1, "cpu")
-    warp = Warp(settings.temperature)
-    target = load_language_model(model, device="cpu")
-    lookup = PromptLookup(num_proposed=max(settings.lengths))
-    shallow = early_exit(target, settings.exit_layers, warp)
-    shape = {**target.network.config.get_text_config().to_dict(), "name": TARGET}
-    spec = ModelSpec.model_validate(shape)
-    exit_spec = spec.model_copy(
-        update={"name": f"{TARGET}-exit{settings.exit_layers}", "num_hidden_layers": settings.exit_layers}
-    )
-    benches = [
-        NetworkBench(target.network, spec, dtype="float32", warp=warp),
-        NetworkBench(shallow.network, exit_spec, dtype="float32", warp=warp),
-    ]
-    drafters: dict[str, Drafter] = {
-        "lookup": LookupDrafter(lookup),
-        "exit": NetworkDrafter(shallow.network, warp),
-    }
-    on_progress("recording traces")
-    sets = [
-        one.model_copy(update={"prompts": one.prompts[: settings.prompts_per_domain]})
-        for one in map(load_prompt_set, settings.domains)
-    ]
-    recording = RecordingSettings(
-        temperature=settings.temperature, max_tokens=settings.max_tokens, seed=settings.seed
-    )
-    traces.mkdir(parents=True, exist_ok=True)
-    for name, trace in zip(DRAFTS, record(target, [lookup, shallow], sets, recording), strict=True):
-        trace.save(traces / f"{name}.npz")
 
-    streams = RandomStreams(settings.seed)
-    once = CaptureSettings(num_warmups=0, num_repeats=1)
-    plan = grid(_POSITIONS, _CONTEXTS)
-    cells: Records = []
-    runs: list[Run] = []
-    for block, prompt_set in enumerate(sets):
-        prompts = [target.encode(text, style=prompt_set.style).tolist() for text in prompt_set.prompts]
-        for is_kept in (False, True) if block == 0 else (True,):
-            on_progress(f"block {block + 1} of {len(sets)}: cells" + ("" if is_kept else ", warming up"))
-            for cell in shuffled(plan, streams, repeat=block):
-                measured = [dict(measure_cell(bench, cell, block, once, None)) for bench in benches]
-                cells += measured if is_kept else []
-        for draft, count in _order(settings, streams, block):
-            on_progress(f"block {block + 1} of {len(sets)}: {draft}, {count} speculative tokens")
-            few = settings.exit_prompts_per_domain
-            for number, prompt in enumerate(prompts[:few] if draft == "exit" else prompts):
-                place = block * settings.prompts_per_domain + number
-                decoded = decode(
-                    target.network,
-                    drafters[draft],
-                    prompt,
-                    num_speculative_tokens=count,
-                    max_tokens=settings.max_tokens,
-                    warp=warp,
-                    end_tokens=target.end_tokens,
-                    luck=streams.generator(Purpose.DRAFT, place, count, DRAFTS.index(draft)),
-                )
-                runs.append(
-                    Run(
-                        draft=draft,
-                        num_speculative_tokens=count,
-                        prompt=place,
-                        num_tokens=len(decoded.tokens),
-                        decode_s=decoded.decode_s,
-                        num_drafted=decoded.num_drafted,
-                        num_emitted=decoded.num_emitted,
-                        context_tokens=decoded.context_tokens,
-                    )
-                )
-    facts = {**machine_facts(None, threads=1), **{key: str(value) for key, value in settings}}
-    models = {"target": spec.model_dump_json(), "exit": exit_spec.model_dump_json()}
-    return ProofData(facts, models, cells, runs)
+class _Rig:
+    """The models in memory, and what is done with them."""
+
+    def __init__(self, model: Path, settings: ProofSettings, on_progress: Callable[[str], None]) -> None:
+        from specsim.recording import PromptLookup, early_exit, load_language_model, load_prompt_set
+        from specsim.recording.decode import Drafter, LookupDrafter, NetworkDrafter
+        from specsim.recording.step_bench import NetworkBench, use_threads
+        from specsim.recording.warp import Warp
+
+        use_threads(1, "cpu")
+        self._settings, self._tell = settings, on_progress
+        self._streams = RandomStreams(settings.seed)
+        self._warp = Warp(settings.temperature)
+        self._target = load_language_model(model, device="cpu")
+        lookup = PromptLookup(num_proposed=max(settings.lengths))
+        shallow = early_exit(self._target, settings.exit_layers, self._warp)
+        self._drafts: list[RecordedDraft] = [lookup, shallow]
+        self._drafters: dict[str, Drafter] = {
+            "lookup": LookupDrafter(lookup),
+            "exit": NetworkDrafter(shallow.network, self._warp),
+        }
+        shape = {**self._target.network.config.get_text_config().to_dict(), "name": TARGET}
+        spec = ModelSpec.model_validate(shape)
+        layers = settings.exit_layers
+        exit_spec = spec.model_copy(update={"name": f"{TARGET}-exit{layers}", "num_hidden_layers": layers})
+        self._models = {"target": spec.model_dump_json(), "exit": exit_spec.model_dump_json()}
+        self._benches = [
+            NetworkBench(network, shape, dtype="float32", warp=self._warp)
+            for network, shape in ((self._target.network, spec), (shallow.network, exit_spec))
+        ]
+        self._sets = [
+            one.model_copy(update={"prompts": one.prompts[: settings.prompts_per_domain]})
+            for one in map(load_prompt_set, settings.domains)
+        ]
+        self._is_warm = False
+
+    def record(self, folder: Path) -> None:
+        """Record a trace of each draft on the prompts that are decoded, unless they are there."""
+        from specsim.recording import RecordingSettings, record
+
+        files = [folder / f"{name}.npz" for name in DRAFTS]
+        if all(file.exists() for file in files):
+            return
+        self._tell("recording traces")
+        settings = RecordingSettings(
+            temperature=self._settings.temperature,
+            max_tokens=self._settings.max_tokens,
+            seed=self._settings.seed,
+        )
+        traces = record(self._target, self._drafts, self._sets, settings)
+        for file, trace in zip(files, traces, strict=True):
+            trace.save(file)
+
+    def measure(self, block: int) -> ProofData:
+        """Measure every cell once, and decode the prompts of one domain at every length of every draft."""
+        where = f"block {block + 1} of {len(self._sets)}"
+        if not self._is_warm:
+            self._tell(f"{where}: cells, warming up")
+            self._cells(block)
+            self._is_warm = True
+        self._tell(f"{where}: cells")
+        cells = self._cells(block)
+        chosen = self._sets[block]
+        prompts = [self._target.encode(text, style=chosen.style).tolist() for text in chosen.prompts]
+        runs: list[Run] = []
+        for draft, count in _order(self._settings, self._streams, block):
+            self._tell(f"{where}: {draft}, {count} speculative tokens")
+            few = self._settings.exit_prompts_per_domain if draft == "exit" else len(prompts)
+            for number, prompt in enumerate(prompts[:few]):
+                place = block * self._settings.prompts_per_domain + number
+                runs.append(self._decoded(draft, count, place, prompt))
+        facts = {
+            **machine_facts(None, threads=1),
+            **{key: str(value) for key, value in self._settings},
+        }
+        return ProofData(facts, self._models, cells, runs)
+
+    def _cells(self, block: int) -> Records:
+        once = CaptureSettings(num_warmups=0, num_repeats=1)
+        return [
+            dict(measure_cell(bench, cell, block, once, None))
+            for cell in shuffled(grid(_POSITIONS, _CONTEXTS), self._streams, repeat=block)
+            for bench in self._benches
+        ]
+
+    def _decoded(self, draft: str, count: int, place: int, prompt: list[int]) -> Run:
+        from specsim.recording.decode import decode
+
+        found = decode(
+            self._target.network,
+            self._drafters[draft],
+            prompt,
+            num_speculative_tokens=count,
+            max_tokens=self._settings.max_tokens,
+            warp=self._warp,
+            end_tokens=self._target.end_tokens,
+            luck=self._streams.generator(Purpose.DRAFT, place, count, DRAFTS.index(draft)),
+        )
+        shapes = (found.num_drafted, found.num_emitted, found.context_tokens)
+        return Run(draft, count, place, len(found.tokens), found.decode_s, *shapes)
 
 
 def _order(settings: ProofSettings, streams: RandomStreams, block: int) -> Sequence[tuple[str, int]]:

@@ -1,7 +1,8 @@
 """Ranges that a profiler's user put around steps, and the shape that their names state.
 
 ``positions=8 batch=1 ctx=512`` (with ``phase=verify`` if wanted), put around a step by
-``torch.profiler.record_function`` or an NVTX range; or vLLM's own ``execute_context_1(512)_generation_4(4)``: sequences and tokens of prefill and of decoding.
+``torch.profiler.record_function`` or an NVTX range; or vLLM's own
+``execute_context_1(512)_generation_4(4)``: sequences and tokens of prefill and of decoding.
 """
 
 from __future__ import annotations

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from calibrate.cpu_proof import load, page, table
+from calibrate.cpu_proof import page, table
 from calibrate.proof_prediction import compare, table_profile
 from calibrate.proof_runs import ProofData, Run
 from specsim.hardware import ModelSpec, load_model
@@ -100,8 +99,8 @@ def test_page_states_every_speed_up_and_survives_its_file(
     data: ProofData, traces: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "measured.json"
-    path.write_text(json.dumps(data.as_json()))
-    comparisons = compare(load(path), traces)
+    data.save(path)
+    comparisons = compare(ProofData.load(path), traces)
     assert comparisons == compare(data, traces)
     text = page(data, comparisons, figure="f.svg")
     assert table(comparisons) in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 from scipy.stats import chi2_contingency  # noqa: E402
 
-from specsim.recording import PromptLookup, early_exit, load_language_model  # noqa: E402
+from specsim.recording import LanguageModel, PromptLookup, early_exit, load_language_model  # noqa: E402
 from specsim.recording.decode import Decoded, Drafter, LookupDrafter, NetworkDrafter, decode  # noqa: E402
 from specsim.recording.warp import Warp  # noqa: E402
 from specsim.streams import Purpose, RandomStreams  # noqa: E402
@@ -21,10 +22,15 @@ from specsim.streams import Purpose, RandomStreams  # noqa: E402
 PROMPT = [4, 7, 5, 9, 4, 7]
 
 
+@cache
+def _loaded(folder: Path) -> LanguageModel:
+    return load_language_model(folder, device="cpu")
+
+
 def _decoded(
     folder: Path, kind: str, count: int, *, temperature: float, seed: int, max_tokens: int = 12
 ) -> Decoded:
-    target = load_language_model(folder, device="cpu")
+    target = _loaded(folder)
     warp = Warp(temperature)
     drafter: Drafter = (
         LookupDrafter(PromptLookup(num_proposed=8))
