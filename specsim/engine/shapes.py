@@ -103,22 +103,22 @@ def prefill_passes(num_prompt_tokens: Ints, *, max_num_batched_tokens: int) -> P
     """
     ends = np.cumsum(num_prompt_tokens)
     starts = ends - num_prompt_tokens
-    passes = -(-int(ends[-1]) // max_num_batched_tokens)
-    first = np.arange(passes, dtype=np.int64)[:, None] * max_num_batched_tokens
-    low = np.clip(first, starts, ends)
-    high = np.clip(first + max_num_batched_tokens, starts, ends)
-    tokens = high - low
-    cached = np.where(tokens > 0, low - starts, 0)
-    positions = tokens.sum(axis=1)
+    first = np.arange(0, ends[-1], max_num_batched_tokens, dtype=np.int64)
+    # A chunk runs from the start of a pass or of a prompt to the next such start.
+    chunk = np.union1d(first, starts)
+    tokens = np.diff(chunk, append=ends[-1:])
+    cached = chunk - starts[np.searchsorted(starts, chunk, side="right") - 1]
+    first_chunk = np.searchsorted(chunk, first)
+    positions = np.add.reduceat(tokens, first_chunk)
     last_pass = (ends - 1) // max_num_batched_tokens
     return PrefillPasses(
         shape=StepShape(
-            num_sequences=(tokens > 0).sum(axis=1),
+            num_sequences=np.diff(first_chunk, append=chunk.size),
             num_positions=positions,
             num_prefill_positions=positions,
-            num_logit_positions=np.bincount(last_pass, minlength=passes).astype(np.int64),
-            context_tokens=cached.sum(axis=1),
-            position_context=(tokens * cached + tokens * (tokens + 1) // 2).sum(axis=1),
+            num_logit_positions=np.bincount(last_pass, minlength=first.size).astype(np.int64),
+            context_tokens=np.add.reduceat(cached, first_chunk),
+            position_context=np.add.reduceat(tokens * cached + tokens * (tokens + 1) // 2, first_chunk),
         ),
         last_pass=last_pass,
     )

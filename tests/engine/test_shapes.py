@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -110,3 +112,13 @@ def test_a_round_without_drafts_has_no_draft_pass() -> None:
 def test_one_prompt_attends_to_the_same_pairs_however_it_is_split(budget: int) -> None:
     passes = prefill_passes(np.array([100]), max_num_batched_tokens=budget)
     assert passes.shape.position_context.sum() == 100 * 101 // 2
+
+
+def test_many_passes_over_many_prompts_take_memory_of_their_sum_not_product() -> None:
+    prompts = np.full(1000, 100, dtype=np.int64)
+    tracemalloc.start()
+    passes = prefill_passes(prompts, max_num_batched_tokens=1)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(passes.shape.num_positions) == 100_000
+    assert peak_bytes < 100_000 * 8 * 50
