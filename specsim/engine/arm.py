@@ -10,10 +10,11 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from specsim.arrays import PICOSECONDS_PER_SECOND, to_picoseconds
+from specsim.arrays import PICOSECONDS_PER_SECOND, Floats, Ints
 from specsim.engine.accelerator import Accelerator
 from specsim.engine.arrivals import ArrivalQueue
 from specsim.engine.deploy import Deployed
+from specsim.engine.overflow import refused_overflow
 from specsim.engine.pair import Model, Pair
 from specsim.engine.population import Population
 from specsim.engine.prepare import Prepared
@@ -40,6 +41,7 @@ class ArmColumns:
     rounds: Columns
 
 
+@refused_overflow()
 def run_arm(
     name: str,
     prepared: Prepared,
@@ -56,7 +58,7 @@ def run_arm(
     arrival_s = population.requests.arrival_s
     arrivals = ArrivalQueue(
         len(population.requests),
-        arrival_ps=None if arrival_s is None else to_picoseconds(arrival_s),
+        arrival_ps=None if arrival_s is None else _clock_ps(arrival_s),
         max_concurrency=workload.max_concurrency or scenario.max_num_sequences,
     )
     recorder = Recorder(len(population.requests), progress=progress)
@@ -85,6 +87,11 @@ def run_arm(
         steps=_named(name, recorder.take_steps()),
         rounds=_named(name, recorder.take_rounds()),
     )
+
+
+def _clock_ps(time_s: Floats) -> Ints:
+    # `prepare` has seen to it that they are before the end of the clock.
+    return np.rint(time_s * PICOSECONDS_PER_SECOND).astype(np.int64)
 
 
 def pair_of(env: simpy.Environment, target: Deployed, draft: Deployed | None) -> Pair:

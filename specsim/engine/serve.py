@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import simpy
 
-from specsim.arrays import Bools, Ints
+from specsim.arrays import MAX_CLOCK_PS, PICOSECONDS_PER_SECOND, Bools, Ints
 from specsim.engine.arrivals import ArrivalQueue
 from specsim.engine.pair import Block, Pair
 from specsim.engine.recorder import Recorder
 from specsim.engine.shapes import PrefillPasses, prefill_passes
+from specsim.errors import DomainError
 from specsim.speculation.rounds import Rounds, RoundSource, Sequences
 
 Process = Generator[simpy.Event, None, None]
@@ -103,9 +104,12 @@ class Server:
         self._recorder.add_steps("prefill", self._now_ps, block)
         ends_ps: Ints = self._now_ps + np.cumsum(block.duration_ps)
         yield from self._occupy(block)
-        self._recorder.first_token(admitted, ends_ps[passes.last_pass])
+        first_token_ps = ends_ps[passes.last_pass]
+        self._recorder.first_token(admitted, first_token_ps)
         goes_on = self._plan.num_output_tokens[admitted] > 1
-        self._finish(admitted[~goes_on], num_output_tokens=1)
+        # An answer of one token is whole with it, though passes over other prompts follow.
+        for request, time_ps in zip(admitted[~goes_on], first_token_ps[~goes_on].tolist(), strict=True):
+            self._finish(request[None], time_ps, num_output_tokens=1)
         running = admitted[goes_on]
         self._request = np.concatenate([self._request, running])
         self._position = np.concatenate([self._position, np.ones_like(running)])
@@ -153,15 +157,20 @@ class Server:
         self._position = self._position + rounds.num_emitted.sum(axis=0)
         is_last = rounds.is_last[-1]
         if is_last.any():
-            self._finish(self._request[is_last], num_output_tokens=self._position[is_last])
+            self._finish(self._request[is_last], self._now_ps, num_output_tokens=self._position[is_last])
             self._request, self._position = self._request[~is_last], self._position[~is_last]
 
-    def _finish(self, request: Ints, *, num_output_tokens: Ints | int) -> None:
-        self._recorder.finish(request, self._now_ps, num_output_tokens=num_output_tokens)
-        self._arrivals.answered(self._now_ps, num_requests=request.size)
+    def _finish(self, request: Ints, time_ps: int, *, num_output_tokens: Ints | int) -> None:
+        self._recorder.finish(request, time_ps, num_output_tokens=num_output_tokens)
+        self._arrivals.answered(time_ps, num_requests=request.size)
 
     def _occupy(self, block: Block) -> Process:
         """Hold the accelerators for a block: one timeout on one accelerator, in turns on two."""
+        if self._now_ps + float(block.duration_ps.sum(dtype=np.float64)) > MAX_CLOCK_PS:
+            raise DomainError(
+                f"the run takes more than {MAX_CLOCK_PS / PICOSECONDS_PER_SECOND:.3g} s of simulated time,"
+                " which is all that the clock counts; ask for fewer prompts or tokens, or a faster device"
+            )
         target, draft = self._pair.target.accelerator, self._pair.draft
         if draft is None or self._pair.shares_accelerator:
             yield target.submit(int(block.duration_ps.sum()))

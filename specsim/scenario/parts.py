@@ -10,7 +10,7 @@ from specsim.config.base import Spec, refuse
 from specsim.hardware import AcceleratorProfile, ModelSpec
 from specsim.hardware.formats import Dtype
 from specsim.scenario.kinds import DistributionsSpec
-from specsim.workload import ArrivalSpec, LengthsSpec, RequestClassSpec
+from specsim.workload import MAX_PROMPTS, ArrivalSpec, LengthsSpec, RequestClassSpec
 
 MAX_SPECULATIVE_TOKENS = 256
 
@@ -154,11 +154,11 @@ class Workload(ArrivalSpec, LengthsSpec):
 class Scheduler(Spec):
     """Limits of a step, as in vLLM."""
 
-    max_num_seqs: int = Field(default=256, ge=1)
+    max_num_seqs: int = Field(default=256, ge=1, le=MAX_PROMPTS)
     """Most sequences in a batch."""
-    max_num_batched_tokens: int = Field(default=8192, ge=1)
+    max_num_batched_tokens: int = Field(default=8192, ge=1, le=10**9)
     """Most prompt tokens in a prefill pass; longer prompts are split."""
-    block_size: int = Field(default=16, ge=1)
+    block_size: int = Field(default=16, ge=1, le=10**6)
     """Tokens a block of the KV cache; a sequence occupies whole blocks."""
 
 

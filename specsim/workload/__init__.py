@@ -2,9 +2,17 @@
 
 from specsim.workload.arrivals import arrival_times
 from specsim.workload.lengths import LengthLaw, draw_lengths
-from specsim.workload.requests import ArrivalSpec, LengthsSpec, RequestClassSpec, Requests, build_requests
+from specsim.workload.requests import (
+    MAX_PROMPTS,
+    ArrivalSpec,
+    LengthsSpec,
+    RequestClassSpec,
+    Requests,
+    build_requests,
+)
 
 __all__ = [
+    "MAX_PROMPTS",
     "ArrivalSpec",
     "LengthLaw",
     "LengthsSpec",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,25 +14,32 @@ from specsim.streams import Purpose, RandomStreams
 from specsim.workload.arrivals import arrival_times
 from specsim.workload.lengths import LengthLaw, draw_lengths
 
+MAX_TOKENS = 10**8
+"""Longest mean prompt or output, tokens: contexts of a whole batch then still multiply within 64 bits."""
+MAX_PROMPTS = 10**7
+"""Most requests in a run, or users of a closed loop."""
+_Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
+_Spread = Annotated[float, Field(ge=0, le=MAX_TOKENS)]
+
 
 class LengthsSpec(Spec):
     """Lengths of prompts and outputs; the standard deviation is 0 unless given."""
 
-    prompt_tokens: int | None = Field(default=None, ge=1)
+    prompt_tokens: _Tokens | None = None
     """Mean prompt length, tokens; a recorded trace's own prompt lengths where absent."""
-    prompt_tokens_stdev: float = Field(default=0.0, ge=0)
+    prompt_tokens_stdev: _Spread = 0.0
     """Standard deviation of the prompt length, tokens."""
-    prompt_tokens_min: int = Field(default=1, ge=1)
+    prompt_tokens_min: _Tokens = 1
     """Shortest prompt, tokens."""
-    prompt_tokens_max: int | None = Field(default=None, ge=1)
+    prompt_tokens_max: _Tokens | None = None
     """Longest prompt, tokens; mean + 4 standard deviations where absent."""
-    output_tokens: int | None = Field(default=None, ge=1)
+    output_tokens: _Tokens | None = None
     """Mean output length, tokens; caps a recorded path, never extends it."""
-    output_tokens_stdev: float = Field(default=0.0, ge=0)
+    output_tokens_stdev: _Spread = 0.0
     """Standard deviation of the output length, tokens."""
-    output_tokens_min: int = Field(default=1, ge=1)
+    output_tokens_min: _Tokens = 1
     """Shortest output, tokens."""
-    output_tokens_max: int | None = Field(default=None, ge=1)
+    output_tokens_max: _Tokens | None = None
     """Longest output, tokens; mean + 4 standard deviations where absent."""
 
     @model_validator(mode="after")
@@ -69,13 +76,13 @@ class RequestClassSpec(LengthsSpec):
 class ArrivalSpec(Spec):
     """How many requests there are and when they arrive."""
 
-    num_prompts: int = Field(default=64, ge=1, le=10_000_000)
+    num_prompts: int = Field(default=64, ge=1, le=MAX_PROMPTS)
     """Requests in the run."""
-    max_concurrency: int | None = Field(default=None, ge=1)
+    max_concurrency: int | None = Field(default=None, ge=1, le=MAX_PROMPTS)
     """Closed loop: so many users, each sending its next request when the last one is answered."""
-    request_rate: float | None = Field(default=None, gt=0)
+    request_rate: float | None = Field(default=None, ge=1e-9, le=1e9)
     """Open loop: requests per second, whatever the answers take."""
-    burstiness: float = Field(default=1.0, gt=0)
+    burstiness: float = Field(default=1.0, ge=1e-3, le=1e6)
     """Open loop: shape of the gamma distributed gaps; 1 is a Poisson stream, smaller is burstier."""
 
     @model_validator(mode="after")

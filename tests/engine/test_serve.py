@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specsim.arrays import MAX_CLOCK_PS
+from specsim.errors import DomainError
 from specsim.results.table import Labels
 from tests.engine.doubles import LinearCost, run
 
@@ -117,3 +119,16 @@ def test_every_token_is_emitted_once(max_num_seqs: int) -> None:
     )
     assert recorder.num_output_tokens.tolist() == outputs
     assert recorder.take_steps()["num_emitted"].sum() == sum(outputs)
+
+
+def test_an_answer_of_one_token_ends_with_it_though_other_prompts_are_still_prefilled() -> None:
+    recorder, env = run(prompts=[64, 64, 64], outputs=[1, 1, 2])
+    assert (recorder.first_token_s * 1e12).round().tolist() == [100, 200, 300]
+    assert (recorder.finish_s * 1e12).round().tolist() == [100, 200, 400]
+    assert env.now == 400
+
+
+def test_a_run_past_the_end_of_the_clock_is_refused() -> None:
+    # 20 steps of a quarter of a million seconds each.
+    with pytest.raises(DomainError, match=r"more than 4.61e\+06 s of simulated time"):
+        run(prompts=[1], outputs=[20], target=LinearCost(MAX_CLOCK_PS // 18))

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from specsim.streams import Purpose, RandomStreams
 from specsim.workload import ArrivalSpec, LengthLaw, LengthsSpec, arrival_times, build_requests, draw_lengths
+from specsim.workload.requests import MAX_TOKENS
 
 
 @given(
@@ -81,3 +82,25 @@ def test_exactly_one_kind_of_load_is_given(given_load: dict[str, float]) -> None
 def test_a_mean_outside_its_bounds_is_refused() -> None:
     with pytest.raises(ValidationError, match="outside"):
         LengthsSpec(prompt_tokens=50, prompt_tokens_max=40)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prompt_tokens": MAX_TOKENS + 1},
+        {"output_tokens": 2**63 - 1},
+        {"prompt_tokens": 1, "prompt_tokens_stdev": 1e300},
+        {"prompt_tokens": 1, "prompt_tokens_max": 10**9},
+    ],
+)
+def test_lengths_beyond_any_model_are_refused(given: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 100000000"):
+        LengthsSpec.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    "given", [{"request_rate": 1e-300}, {"request_rate": 1e300}, {"request_rate": 1, "burstiness": 1e-300}]
+)
+def test_arrivals_that_cannot_be_told_from_all_at_once_or_never_are_refused(given: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match=r"greater than or equal|less than or equal"):
+        ArrivalSpec.model_validate(given)
