@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -95,11 +96,14 @@ def test_sampler_on_the_page_equals_python_and_emits_the_target(wide: Seen) -> N
         np.testing.assert_allclose(emitted, p, atol=2e-16)
 
 
+_profile = functools.cache(load_profile)
+
+
 def _pass_cost(
     scenario: Scenario, device: str, *, role: str, batch: int, width: int, context: int
 ) -> tuple[float, float, float]:
     """Time, joules and FLOPs of one decode pass, straight from the cost model."""
-    profile = scenario.hardware.target if device == scenario.hardware.target.name else load_profile(device)
+    profile = scenario.hardware.target if device == scenario.hardware.target.name else _profile(device)
     assert scenario.speculative_config is not None
     is_draft = role == "draft"
     model = scenario.speculative_config.model if is_draft else scenario.target.model
