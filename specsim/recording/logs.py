@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -104,15 +104,8 @@ def read_log(path: str | Path, *, log_format: LogFormat, settings: LogSettings) 
     for number, text in enumerate(texts):
         if not text.is_in_order:
             place = order.generator(Purpose.LOG_ORDER, number).permutation(text.accepted.size)
-            drafted = cast("Ints", text.drafted)
-            texts[number] = _Text(
-                text.domain,
-                text.num_prompt_tokens,
-                text.accepted[place],
-                drafted[place],
-                text.ended_by,
-                False,
-            )
+            drafted = cast("Ints", text.drafted)[place]
+            texts[number] = replace(text, accepted=text.accepted[place], drafted=drafted)
     return _trace(texts, settings, source=f"log of {log_format}: {path.name}")
 
 
@@ -132,7 +125,7 @@ def _with_lengths(text: _Text, settings: LogSettings) -> _Text:
     num_prompt_tokens = text.num_prompt_tokens or settings.num_prompt_tokens
     if num_prompt_tokens is None:
         raise ValueError("prompt lengths are not logged: give num_prompt_tokens")
-    return _Text(text.domain, num_prompt_tokens, text.accepted, drafted, text.ended_by, text.is_in_order)
+    return replace(text, num_prompt_tokens=num_prompt_tokens, drafted=drafted)
 
 
 def _trace(texts: Sequence[_Text], settings: LogSettings, *, source: str) -> Trace:
@@ -141,7 +134,7 @@ def _trace(texts: Sequence[_Text], settings: LogSettings, *, source: str) -> Tra
     logged = np.full(int(offsets[-1]), -1, dtype=np.int32)
     for first, text in zip(offsets.tolist(), texts, strict=False):
         emitted = text.accepted + 1
-        logged[first + 1 + np.cumsum(emitted) - emitted] = text.drafted
+        logged[first + 1 + np.cumsum(emitted) - emitted] = cast("Ints", text.drafted)
     trace = Trace(
         header=TraceHeader(
             target=settings.target,
