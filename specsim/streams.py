@@ -1,4 +1,4 @@
-"""Randomness: one seed, named purposes, and luck that does not depend on the order in which it is asked for."""
+"""Randomness: one seed, named purposes, and luck that does not depend on the order in which it is asked."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Purpose(IntEnum):
     CAPTURE_ORDER = 10
     TRAINING = 11
     LOG_ORDER = 12
+    PROOF = 13
 
 
 class RandomStreams:
@@ -60,8 +61,8 @@ class RandomStreams:
         return Luck(self, purpose)
 
 
-_REQUESTS_PER_BLOCK = 16
-_POSITIONS_PER_BLOCK = 256
+REQUESTS_PER_BLOCK = 16
+POSITIONS_PER_BLOCK = 256
 _MAX_CACHED_BLOCKS = 4096
 
 
@@ -80,21 +81,25 @@ class Luck:
 
     def along(self, request: int, start: int, count: int, *, node: int = 0) -> Floats:
         """Uniforms of one request at positions ``start … start + count - 1``, shape [count]."""
-        first = start // _POSITIONS_PER_BLOCK
-        last = (start + count - 1) // _POSITIONS_PER_BLOCK
-        row = request % _REQUESTS_PER_BLOCK
-        rows = [self._block(request, block, node)[row] for block in range(first, last + 1)]
-        offset = start - first * _POSITIONS_PER_BLOCK
+        first = start // POSITIONS_PER_BLOCK
+        last = (start + count - 1) // POSITIONS_PER_BLOCK
+        row = request % REQUESTS_PER_BLOCK
+        rows = [self.block(request, block, node)[row] for block in range(first, last + 1)]
+        offset = start - first * POSITIONS_PER_BLOCK
         whole = rows[0] if len(rows) == 1 else np.concatenate(rows)
         return whole[offset : offset + count]
 
-    def _block(self, request: int, position_block: int, node: int) -> Floats:
-        key = (request // _REQUESTS_PER_BLOCK, position_block, node)
+    def block(self, request: int, position_block: int, node: int) -> Floats:
+        """Uniforms of the 16 requests around one and of 256 positions, [16, 256].
+
+        ``position_block`` is the output position over 256, rounded down.
+        """
+        key = (request // REQUESTS_PER_BLOCK, position_block, node)
         block = self._blocks.get(key)
         if block is None:
             if len(self._blocks) >= _MAX_CACHED_BLOCKS:
                 self._blocks.clear()
             generator = self._streams.generator(self._purpose, *key)
-            block = generator.random((_REQUESTS_PER_BLOCK, _POSITIONS_PER_BLOCK))
+            block = generator.random((REQUESTS_PER_BLOCK, POSITIONS_PER_BLOCK))
             self._blocks[key] = block
         return block

@@ -21,6 +21,7 @@ from specsim.cli.check import check
 from specsim.cli.compare import compare
 from specsim.cli.import_config import import_config
 from specsim.cli.list_ import list_
+from specsim.cli.prove import prove
 from specsim.cli.record import record
 from specsim.cli.report import report
 from specsim.cli.run import run
@@ -49,6 +50,7 @@ app.command("run")(run)
 app.command("check")(check)
 app.command("list")(list_)
 app.command("schema")(schema)
+app.command("prove")(prove)
 app.command("record")(record)
 app.command("report")(report)
 app.command("import-config")(import_config)

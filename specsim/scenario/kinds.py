@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from pydantic import BaseModel
+
 from specsim.config.base import Spec
 from specsim.speculation import DISTRIBUTIONS, DRAFT_SOURCES, LOOKAHEAD_POLICIES, VERIFIERS, BuildContext
 from specsim.speculation.distributions import ConditionalDistributions, Distributions
@@ -64,6 +66,11 @@ def fixed_lookahead() -> LookaheadSpec:
 def chain_draft() -> DraftSourceSpec:
     """Return the draft source of a scenario that names none: a chain."""
     return cast("DraftSourceSpec", DRAFT_SOURCES["chain"].model_validate({"kind": "chain"}))
+
+
+def verifier_spec(spec: BaseModel) -> VerifierSpec:
+    """Return a spec that was validated as a verification rule's."""
+    return cast("VerifierSpec", spec)
 
 
 def verifier_named(kind: str) -> VerifierSpec:

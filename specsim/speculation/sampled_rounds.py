@@ -153,12 +153,11 @@ class SampledRounds:
 
     def all_tokens(self) -> Ints:
         """Tokens of all requests emitted so far, [num_requests, longest]; -1 pads."""
-        return np.stack(
-            [
-                np.pad(tokens, (0, int(self.num_output_tokens.max()) - tokens.size), constant_values=-1)
-                for tokens in (self.tokens(request) for request in range(self._offset.size))
-            ]
-        )
+        length = np.diff(np.append(self._offset, self._emitted.size))
+        row = np.repeat(np.arange(length.size), length)
+        tokens: Ints = np.full((length.size, int(length.max())), -1)
+        tokens[row, np.arange(row.size) - self._offset[row]] = self._emitted
+        return tokens
 
     @property
     def _eos(self) -> int:

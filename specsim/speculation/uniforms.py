@@ -8,10 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from specsim.arrays import Floats, Ints
-from specsim.streams import Luck, Purpose, RandomStreams
+from specsim.streams import POSITIONS_PER_BLOCK, REQUESTS_PER_BLOCK, Luck, Purpose, RandomStreams
 
-_POSITIONS_PER_SLOT = 128
-_MAX_SLOTS = 1024
+_MAX_SLOTS = 512
 
 
 class Uniforms(Protocol):
@@ -60,15 +59,16 @@ class UniformTable:
     def __init__(self, luck: Luck, *, num_nodes: int = 1) -> None:
         self._luck = luck
         self._slots: dict[tuple[int, int], int] = {}
-        self._table: Floats = np.empty((16, _POSITIONS_PER_SLOT, num_nodes))
+        self._table: Floats = np.empty((4, REQUESTS_PER_BLOCK, POSITIONS_PER_BLOCK, num_nodes))
 
     def at(self, request: Ints, position: Ints) -> Floats:
         """Uniforms of each pair, [pairs, nodes]."""
         if len(self._slots) > _MAX_SLOTS:
             self._slots.clear()
-        block, offset = np.divmod(position, _POSITIONS_PER_SLOT)
-        slots = [self._slot(key) for key in zip(request.tolist(), block.tolist(), strict=True)]
-        uniforms: Floats = self._table[np.array(slots, dtype=np.intp), offset]
+        group, row = np.divmod(request, REQUESTS_PER_BLOCK)
+        block, offset = np.divmod(position, POSITIONS_PER_BLOCK)
+        slots = [self._slot(key) for key in zip(group.tolist(), block.tolist(), strict=True)]
+        uniforms: Floats = self._table[np.array(slots, dtype=np.intp), row, offset]
         return uniforms
 
     def _slot(self, key: tuple[int, int]) -> int:
@@ -77,9 +77,7 @@ class UniformTable:
             slot = self._slots[key] = len(self._slots)
             if slot == len(self._table):
                 self._table = np.concatenate([self._table, np.empty_like(self._table)])
-            request, block = key
-            for node in range(self._table.shape[2]):
-                self._table[slot, :, node] = self._luck.along(
-                    request, block * _POSITIONS_PER_SLOT, _POSITIONS_PER_SLOT, node=node
-                )
+            group, block = key
+            for node in range(self._table.shape[3]):
+                self._table[slot, :, :, node] = self._luck.block(group * REQUESTS_PER_BLOCK, block, node)
         return slot

@@ -11,10 +11,15 @@ from specsim.speculation.distributions import Signals
 class LookaheadPolicy(Protocol):
     """A causal length rule. What it remembers of a request is one row of ``state``."""
 
-    reads: Literal["nothing", "history", "signals", "batch"]
-    """The most that the rule looks at; ``signals`` makes replay approximate without recorded tails."""
-    passes_ahead: Literal[0, 1]
-    """1 where the rule pays a draft pass to see the distribution that it then may not draw from."""
+    @property
+    def reads(self) -> Literal["nothing", "history", "signals", "batch"]:
+        """The most that the rule looks at; ``signals`` makes replay approximate without recorded tails."""
+        ...
+
+    @property
+    def passes_ahead(self) -> Literal[0, 1]:
+        """1 where the rule pays a draft pass to see the distribution that it then may not draw from."""
+        ...
 
     def start(self, num_sequences: int) -> Floats:
         """Return the state of fresh requests, [B, S]."""

@@ -11,12 +11,20 @@ from specsim.speculation.draft import Draft, Siblings
 class Verifier(Protocol):
     """A verification rule as two conditional laws."""
 
-    is_lossless: bool
-    """The emitted tokens follow the target's distribution exactly."""
-    needs: Literal["path", "conditional"]
-    """What the distributions must offer; checked when the scenario is loaded."""
-    siblings: tuple[Siblings, ...]
-    """Kinds of drafts that the rule is stated for; any other is refused."""
+    @property
+    def is_lossless(self) -> bool:
+        """The emitted tokens follow the target's distribution exactly."""
+        ...
+
+    @property
+    def needs(self) -> Literal["path", "conditional"]:
+        """What the distributions must offer; checked when the scenario is loaded."""
+        ...
+
+    @property
+    def siblings(self) -> tuple[Siblings, ...]:
+        """Kinds of drafts that the rule is stated for; any other is refused."""
+        ...
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
         """Probability that each node is kept given that its parent was, [B, N]; 0 at padding.
