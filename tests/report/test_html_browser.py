@@ -69,12 +69,14 @@ def wide(small_report: str, tmp_path_factory: pytest.TempPathFactory) -> Seen:
 
 @pytest.fixture(scope="module")
 def narrow(small_report: str, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    return look(
-        small_report,
-        {"layout": "return layout(window, document);"},
-        tmp_path_factory.mktemp("narrow"),
-        width=400,
-    )
+    scripts = {
+        "layout": "return layout(window, document);",
+        "eight": """const count = document.getElementById("num-tokens");
+          count.value = "8";
+          count.dispatchEvent(new window.Event("input"));
+          return {...layout(window, document), rows: document.querySelectorAll("#laws-rows tr").length};""",
+    }
+    return look(small_report, scripts, tmp_path_factory.mktemp("narrow"), width=400)
 
 
 def test_closed_forms_on_the_page_equal_python(wide: Seen) -> None:
@@ -176,6 +178,13 @@ def test_nothing_overlaps_or_sticks_out(width: str, request: pytest.FixtureReque
     assert seen["number"] > 200
     assert seen["overlaps"] == []
     assert seen["outside"] == []
+    assert seen["wide"] <= 0
+
+
+def test_eight_tokens_fit_a_narrow_page(narrow: Seen) -> None:
+    seen = narrow.value["eight"]
+    assert seen["rows"] == 8
+    assert seen["overlaps"] == []
     assert seen["wide"] <= 0
 
 
