@@ -48,6 +48,7 @@ def provenance(
     recordings: Sequence[RecordedPaths],
     is_approximate: bool,
     is_lossless: bool,
+    total_variation: float | None,
 ) -> Provenance:
     """Return where the figures of a run come from."""
     profile = scenario.hardware.target
@@ -62,6 +63,7 @@ def provenance(
         stand_in=_stand_in(scenario, recordings),
         approximate=is_approximate,
         lossy=not is_lossless,
+        total_variation=total_variation,
         power_is_estimated=any(device.is_power_estimated for device in devices),
         device_energy_is_estimated=any(device.is_device_energy_estimated for device in devices),
         notes=_notes(scenario),

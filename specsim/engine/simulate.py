@@ -20,7 +20,7 @@ from specsim.engine.tree_cost import tree_round_s
 from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
 from specsim.scenario import Scenario, load_scenario
-from specsim.speculation import PlainRounds, RoundSource, build_rounds
+from specsim.speculation import PlainRounds, RoundSource, SampledRounds, build_rounds
 
 DEFAULT_HORIZON = 256
 
@@ -80,7 +80,12 @@ def simulate(
             horizon=horizon,
             progress=progress and partial(progress, number * num_tokens, len(names) * num_tokens),
         )
-    return _result(prepared, arms, is_approximate=rounds.is_approximate)
+    return _result(
+        prepared,
+        arms,
+        is_approximate=rounds.is_approximate,
+        total_variation=rounds.loss_per_token() if isinstance(rounds, SampledRounds) else None,
+    )
 
 
 def _rounds(prepared: Prepared, *, speculates: bool) -> RoundSource:
@@ -107,7 +112,13 @@ def _rounds(prepared: Prepared, *, speculates: bool) -> RoundSource:
     )
 
 
-def _result(prepared: Prepared, arms: Mapping[str, ArmColumns], *, is_approximate: bool) -> SimulationResult:
+def _result(
+    prepared: Prepared,
+    arms: Mapping[str, ArmColumns],
+    *,
+    is_approximate: bool,
+    total_variation: float | None,
+) -> SimulationResult:
     scenario, target, draft = prepared.scenario, prepared.target, prepared.draft
     idle_w = _idle_power_w(target)
     draft_idle_w = _idle_power_w(draft) if draft is not None and draft.has_own_devices else 0.0
@@ -120,6 +131,7 @@ def _result(prepared: Prepared, arms: Mapping[str, ArmColumns], *, is_approximat
             recordings=prepared.population.recordings,
             is_approximate=is_approximate,
             is_lossless=scenario.verifier_spec.build(scenario.build_context()).is_lossless,
+            total_variation=total_variation,
         ),
         tables=ResultTables.of(
             _stacked([columns.requests for columns in arms.values()]),

@@ -33,6 +33,8 @@ class Provenance:
     """Replay outside the conditions under which it is exact."""
     lossy: bool = False
     """The verification rule changes the distribution of the output."""
+    total_variation: float | None = None
+    """Of a lossy rule's next token from the target's law, measured, mean over places; None: not measured."""
     power_is_estimated: bool = False
     """The joules rest on a guessed figure."""
     device_energy_is_estimated: bool = False

@@ -82,7 +82,8 @@ def known_limitations(
     found = (
         (
             provenance.lossy,
-            "The verification rule is lossy: the output does not follow the target's distribution.",
+            "The verification rule is lossy: the output does not follow the target's distribution; "
+            f"{_loss(provenance)}.",
         ),
         (
             provenance.approximate,
@@ -201,11 +202,18 @@ def _caveats(provenance: Provenance, is_energy_shown: bool) -> str:
     withheld = provenance.power_is_estimated and not is_energy_shown
     named = (
         (provenance.stand_in is not None, f"Trace stands in: recorded on {provenance.stand_in}."),
-        (provenance.lossy, "Lossy verification."),
+        (provenance.lossy, f"Lossy verification, {_loss(provenance)}."),
         (provenance.approximate, "Approximate replay."),
         (withheld, "Joules withheld: watts are a guess."),
     )
     return " ".join([profile, *(text for holds, text in named if holds)])
+
+
+def _loss(provenance: Provenance) -> str:
+    """Say how far the output of a lossy rule is from the target's law."""
+    if provenance.total_variation is None:
+        return "how far from the target was not measured"
+    return f"total variation of the next token from the target {provenance.total_variation:.3f}"
 
 
 def _percent(fraction: float) -> str:

@@ -20,6 +20,7 @@ from specsim.speculation.kinds import (
     VERIFIERS,
     BuildContext,
 )
+from specsim.speculation.live import LiveSpec
 from specsim.speculation.lookahead.confidence import Confidence, ConfidenceSpec
 from specsim.speculation.lookahead.fixed import Fixed, FixedSpec
 from specsim.speculation.lookahead.heuristic import Heuristic, HeuristicSpec
@@ -41,6 +42,7 @@ from specsim.speculation.verify.candidates import CandidatesSpec, CandidatesVeri
 from specsim.speculation.verify.greedy import GreedySpec, GreedyVerifier
 from specsim.speculation.verify.kseq import KSeqSpec, KSeqVerifier
 from specsim.speculation.verify.lenience import LenienceSpec, LenienceVerifier
+from specsim.speculation.verify.optimal import OptimalSpec, OptimalVerifier, optimal_acceptance
 from specsim.speculation.verify.recursive import RecursiveSpec, RecursiveVerifier
 from specsim.speculation.verify.rule import Verifier
 from specsim.speculation.verify.sampler_match import SamplerMatchSpec, SamplerMatchVerifier
@@ -82,9 +84,12 @@ __all__ = [
     "KSeqVerifier",
     "LenienceSpec",
     "LenienceVerifier",
+    "LiveSpec",
     "LookaheadPolicy",
     "LookupDraft",
     "LookupSpec",
+    "OptimalSpec",
+    "OptimalVerifier",
     "Path",
     "PathDistributions",
     "PathRounds",
@@ -119,6 +124,7 @@ __all__ = [
     "best_tree",
     "build_rounds",
     "correction_distribution",
+    "optimal_acceptance",
     "optimal_tree",
     "temperature",
     "top_k",
