@@ -88,12 +88,13 @@ class Components:
 
     def operate(self, values: Values, curve: PowerCurve, *, bandwidth: float, peak: float) -> Operation:
         """Clock, time and energy of one device under its cap, [R]."""
-        return run_under_cap(
-            self.step_time(values),
-            curve,
-            compute_j=self.flops * (_of(values, "power.compute_w") / peak),
-            memory_j=self.bytes * (_of(values, "power.memory_w") / bandwidth),
-        )
+        compute_j, memory_j = self.work_energy(values, bandwidth=bandwidth, peak=peak)
+        return run_under_cap(self.step_time(values), curve, compute_j=compute_j, memory_j=memory_j)
+
+    def work_energy(self, values: Values, *, bandwidth: float, peak: float) -> tuple[Floats, Floats]:
+        """Energy of the arithmetic at V = 1 and of the bytes moved, J, [R] each, of one device."""
+        compute_j = self.flops * (_of(values, "power.compute_w") / peak)
+        return compute_j, self.bytes * (_of(values, "power.memory_w") / bandwidth)
 
 
 def components_of(measurements: Measurements, profile: RooflineProfile, *, tile_positions: int) -> Components:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from calibrate.diagnose import (
     NotIdentified,
     Rank,
@@ -16,6 +14,7 @@ from calibrate.diagnose import (
     structural,
     weak,
 )
+from calibrate.figures import Figure, covariance_of, figures_of
 from calibrate.law import Form, TimeLaw
 from calibrate.measurements import Measurements
 from calibrate.observations import observe
@@ -29,22 +28,6 @@ from specsim.hardware.roofline_profile import Overhead
 
 LEAST_CELLS = 6
 """Fewer cells say nothing about a law of five figures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One fitted figure of a profile."""
-
-    path: str
-    value: float
-    standard_error: float | None
-    """Sandwich, widened for common misfit of neighbouring cells; None at a bound of physics."""
-    low: float
-    """Lower limit of the 95 % interval by profile likelihood."""
-    high: float
-    """Upper limit."""
-    is_at_bound: bool
-    """A bound of physics holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +107,8 @@ def fit_time(
     values, solved = law.fit(told, chosen, held=held)
     fitted = [one for one in told if chosen.is_smooth or one.path != "overhead.smooth_exponent"]
     inflation = inflation_of(law, solved.residuals, curve_order(law))
-    slopes = np.array([one.value_slope(float(at)) for one, at in zip(fitted, solved.values, strict=True)])
-    covariance = solved.covariance * inflation * np.outer(slopes, slopes)
     intervals = _intervals(law, fitted, chosen, solved, values, inflation, held) if with_intervals else None
-    figures = tuple(
-        _figure(one, solved, index, covariance, None if intervals is None else intervals[index])
-        for index, one in enumerate(fitted)
-    )
+    figures = figures_of(fitted, solved, inflation=inflation, intervals=intervals)
     return TimeFit(
         profile=_profile(law.prior, chosen, values, figures),
         figures=figures,
@@ -140,7 +118,7 @@ def fit_time(
         cells=observed.rows,
         repeat_spread=observed.repeat_spread,
         regression=solved,
-        covariance=covariance,
+        covariance=covariance_of(fitted, solved, inflation=inflation),
         rank=rank_of(solved),
         inflation=inflation,
     )
@@ -181,25 +159,6 @@ def _intervals(
         profile_interval(few, fitted, form, solved, values, one, inflation=inflation, held=held)
         for one in fitted
     ]
-
-
-def _figure(
-    parameter: Parameter,
-    solved: Regression,
-    index: int,
-    covariance: Floats,
-    interval: tuple[float, float] | None,
-) -> Figure:
-    value = parameter.to_value(float(solved.values[index]))
-    error = float(np.sqrt(covariance[index, index]))
-    low, high = interval or (
-        max(value - 1.96 * error, parameter.lower),
-        min(value + 1.96 * error, parameter.upper),
-    )
-    is_at_bound = bool(solved.is_at_bound[index])
-    return Figure(
-        parameter.path, value, None if is_at_bound else error, min(low, value), max(high, value), is_at_bound
-    )
 
 
 def _profile(

@@ -69,6 +69,7 @@ def solve(
     *,
     scale: float | None = None,
     max_evaluations: int = 60,
+    tolerance: float = 1e-9,
 ) -> Regression:
     """Minimise the loss of residuals within bounds.
 
@@ -82,6 +83,8 @@ def solve(
         s of the loss; left out: 1.345 spreads of the residuals of a first fit.
     max_evaluations
         Bound on the solver's iterations.
+    tolerance
+        Relative change of cost or parameters at which the solver stops.
 
     Raises
     ------
@@ -106,9 +109,9 @@ def solve(
             f_scale=spread,
             x_scale=1.0,
             max_nfev=max_evaluations,
-            xtol=1e-9,
-            ftol=1e-9,
-            gtol=1e-10,
+            xtol=tolerance,
+            ftol=tolerance,
+            gtol=0.1 * tolerance,
         )
         # The solver returns a Jacobian weighted by the loss; the covariance needs the plain one.
         plain = residuals(found.x)
