@@ -26,6 +26,8 @@ class Prepared:
 
 MAX_OUTPUT_TOKENS = 10**8
 """Most output tokens of a run: a round of one request is a row, and all rows are kept in memory."""
+MAX_PROMPT_TOKENS = 10**9
+"""Longest prompt, tokens, be it drawn or recorded."""
 MAX_PREFILL_PASSES = 10**7
 """Most prefill passes of a run, each a row as well."""
 
@@ -65,6 +67,12 @@ def refuse_endless(scenario: Scenario, population: Population) -> None:
     last_s = 0.0 if arrival_s is None else float(arrival_s[-1])
     end_s = MAX_CLOCK_PS / PICOSECONDS_PER_SECOND
     found = (
+        (
+            "workload.prompt_tokens",
+            int(population.num_prompt_tokens.max()),
+            MAX_PROMPT_TOKENS,
+            "tokens in the longest prompt; say what prompts to serve, or mend the trace",
+        ),
         (
             "workload.output_tokens",
             int(population.num_output_tokens.sum()),

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from specsim.arrays import MAX_PER_PASS, Floats, Ints, to_nanojoules, to_picoseconds
-from specsim.engine.prepare import prepare
+from specsim.engine.population import populate
+from specsim.engine.prepare import prepare, refuse_endless
 from specsim.engine.simulate import simulate
 from specsim.errors import ConfigError, DomainError
 from specsim.scenario import load_scenario
+from specsim.streams import RandomStreams
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,16 @@ def test_a_run_without_end_is_refused_before_it_begins(settings: list[str], mess
         prepare(load_scenario("two_token_example", overrides=settings))
     (fault,) = caught.value.faults
     assert str(fault).startswith(message)
+
+
+def test_a_recorded_prompt_beyond_any_model_is_refused() -> None:
+    scenario = load_scenario("two_token_example")
+    population = populate(scenario, RandomStreams(0))
+    population.num_prompt_tokens[3] = 2**60
+    with pytest.raises(
+        ConfigError, match=r"^workload\.prompt_tokens: 1\.15e\+18 tokens in the longest prompt"
+    ):
+        refuse_endless(scenario, population)
 
 
 @pytest.mark.parametrize("bandwidth_bytes_per_s", ["1e-300", "1"])
