@@ -33,6 +33,20 @@ class FittedOn(Spec):
     """Mean absolute relative error of step time on rows left out of the fit."""
     num_rows: int | None = Field(default=None, ge=1)
     """Rows of the fit."""
+    date: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
+    """Day of the fit, ISO 8601."""
+    form: str | None = None
+    """Form of the law that cross-validation chose, in words."""
+    standard_errors: Mapping[str, float] = Field(default_factory=dict)
+    """Standard errors of fitted figures by their dotted path, in the figure's unit."""
+    not_identified: tuple[str, ...] = ()
+    """Figures that the measurements could not tell, by their dotted path; they keep the prior's value."""
+    num_positions: tuple[int, int] | None = None
+    """Least and most positions of the measured steps; the law is not checked outside."""
+    context_tokens: tuple[int, int] | None = None
+    """Least and most cached tokens of a sequence in the measured steps."""
+    held_out_power_error: float | None = Field(default=None, ge=0)
+    """Mean absolute relative error of power on rows left out of the fit; left out: power is not fitted."""
 
 
 Provenance: TypeAlias = Mapping[str, Source]
