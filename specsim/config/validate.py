@@ -241,7 +241,9 @@ def _message(details: ErrorDetails, node: Node) -> str:
     if kind in ("value_error", "assertion_error"):
         return text.partition(", ")[2]
     if not text.startswith("Input should"):
-        return text
+        # Such as "String should have at least 1 character".
+        _, should, rule = text.partition(" should ")
+        return f"{_given(node)} is not allowed; it should {rule}" if should else text
     if kind == "literal_error":
         return _not_one_of(node, _words(str(context.get("expected", ""))))
     return f"{_given(node)} is not allowed; expected {_allowed(details)}"

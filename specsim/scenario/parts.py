@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from specsim.config.base import Spec, refuse
+from specsim.errors import ConfigError
 from specsim.hardware import AcceleratorProfile, ModelSpec
 from specsim.hardware.formats import Dtype
 from specsim.scenario.kinds import DistributionsSpec
+from specsim.speculation import RatesSpec
 from specsim.workload import MAX_PROMPTS, ArrivalSpec, LengthsSpec, RequestClassSpec
 
 MAX_SPECULATIVE_TOKENS = 256
@@ -112,10 +114,35 @@ class SpeculativeConfig(Spec):
                     "synthetic needs one of synthetic_acceptance_rates and synthetic_acceptance_length",
                 )
             )
-        if self.rejection_sample_method != "synthetic":
+        elif self.rejection_sample_method == "synthetic":
+            faults += self._synthetic_faults(given[0])
+        else:
             faults += [(name, "needs rejection_sample_method: synthetic") for name in given]
-        refuse(faults)
+        refuse([*faults, *self._lookup_faults()])
         return self
+
+    def _synthetic_faults(self, name: str) -> list[tuple[str, str]]:
+        try:
+            RatesSpec.model_validate({name: getattr(self, name)}).unconditional(self.num_speculative_tokens)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        except ConfigError as error:
+            message = str(error)
+        else:
+            return []
+        return [(name, message.removeprefix(f"{name}: "))]
+
+    def _lookup_faults(self) -> list[tuple[str, str]]:
+        given = {name: getattr(self, name) for name in ("prompt_lookup_min", "prompt_lookup_max")}
+        faults = [
+            (name, f"is a key of method ngram; the method is {self.method}")
+            for name, value in given.items()
+            if value is not None and self.method != "ngram"
+        ]
+        shortest, longest = given.values()
+        if shortest is not None and longest is not None and shortest > longest:
+            faults.append(("prompt_lookup_min", f"{shortest} is more than prompt_lookup_max, {longest}"))
+        return faults
 
 
 class Hardware(Spec):
@@ -142,13 +169,32 @@ class Workload(ArrivalSpec, LengthsSpec):
 
     @model_validator(mode="after")
     def _shares_sum_to_one(self) -> Self:
+        faults = []
         total = sum(entry.share for entry in self.classes)
         if self.classes and abs(total - 1) > 1e-9:
-            raise ValueError(f"classes: the shares sum to {total:g}, they must sum to 1")
+            faults.append(("classes", f"the shares sum to {total:g}, they must sum to 1"))
         names = [entry.name for entry in self.classes]
-        if len(set(names)) < len(names):
-            raise ValueError("classes: every class needs a name of its own")
+        faults += [
+            (f"classes.{number}.name", f"{name!r} is taken; every class needs a name of its own")
+            for number, name in enumerate(names)
+            if name in names[:number]
+        ]
+        for number, entry in enumerate(self.classes):
+            try:
+                self.lengths_of(entry)
+            except ValidationError as error:
+                for cause in error.errors():
+                    raised = cause.get("ctx", {}).get("error")
+                    found = raised.faults if isinstance(raised, ConfigError) else ()
+                    faults += [(f"classes.{number}.{fault.path}", fault.message) for fault in found]
+        refuse(faults)
         return self
+
+    def lengths_of(self, entry: MixtureClass) -> LengthsSpec:
+        """Return the lengths of a class: its own, and those above where it gives none."""
+        names = set(LengthsSpec.model_fields)
+        own = entry.model_dump(include=names, exclude_unset=True)
+        return LengthsSpec.model_validate(self.model_dump(include=names) | own)
 
 
 class Scheduler(Spec):

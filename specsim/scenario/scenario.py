@@ -8,6 +8,7 @@ from typing import Annotated, Self, cast
 from pydantic import Field, model_validator
 
 from specsim.config.base import Spec, refuse
+from specsim.errors import ConfigError
 from specsim.hardware import AcceleratorProfile
 from specsim.scenario.kinds import (
     DistributionsSpec,
@@ -20,7 +21,7 @@ from specsim.scenario.kinds import (
     verifier_named,
 )
 from specsim.scenario.parts import Cost, Deployment, Hardware, Scheduler, SpeculativeConfig, Workload
-from specsim.speculation import DISTRIBUTIONS, BuildContext, TraceSpec
+from specsim.speculation import DISTRIBUTIONS, BuildContext, RatesSpec, TraceSpec
 from specsim.workload import LengthsSpec
 
 _OBJECTIVE = r"^(mean|median|std|p90|p99)_(ttft|tpot|itl|e2el)_ms$"
@@ -113,8 +114,24 @@ class Scenario(Spec):
                     f" (kind: {', '.join(DISTRIBUTIONS.kinds())})",
                 )
             )
+        faults += self._rate_faults()
         if self.verifier is not None and config is not None and config.rejection_sample_method is not None:
             faults.append(("verifier", "excludes speculative_config.rejection_sample_method; give one"))
+        return faults
+
+    def _rate_faults(self) -> list[tuple[str, str]]:
+        """Find rates that do not cover the draft tokens of a round."""
+        named = {"distributions": self.distributions}
+        for number, entry in enumerate(self.workload.classes):
+            named[f"workload.classes.{number}.distributions"] = entry.distributions
+        faults = []
+        for path, distributions in named.items():
+            try:
+                if isinstance(distributions, RatesSpec):
+                    distributions.unconditional(self.num_speculative_tokens)
+            except ConfigError as error:
+                key, _, message = str(error).partition(": ")
+                faults.append((f"{path}.{key}", message))
         return faults
 
     def _model_faults(self) -> list[tuple[str, str]]:
@@ -135,6 +152,15 @@ class Scenario(Spec):
             )
         if config.method == "ngram" and config.model is not None:
             faults.append(("speculative_config.model", "method ngram has no draft model; remove one of them"))
+        shared, drafting = self.target.tensor_parallel_size, config.draft_tensor_parallel_size
+        if self.hardware.draft == "target" and draft_device.kind != "unit" and drafting > shared:
+            faults.append(
+                (
+                    "speculative_config.draft_tensor_parallel_size",
+                    f"{drafting} is more than the {shared} of target.tensor_parallel_size, on whose devices"
+                    " the draft runs; name its own under hardware.draft",
+                )
+            )
         if (draft_device.kind == "unit") != (self.hardware.target.kind == "unit"):
             faults.append(
                 ("hardware.draft", "kind unit counts in target steps: use it for both devices or none")
@@ -156,17 +182,14 @@ class Scenario(Spec):
 
     def request_classes(self) -> tuple[RequestClass, ...]:
         """Classes of requests with their lengths and distributions; one nameless class without a mixture."""
-        common = {name: getattr(self.workload, name) for name in LengthsSpec.model_fields}
         distributions = self._rates_of_synthetic() or self.distributions
         if not self.workload.classes:
-            return (RequestClass("", 1.0, LengthsSpec.model_validate(common), distributions),)
+            return (RequestClass("", 1.0, self.workload, distributions),)
         return tuple(
             RequestClass(
                 entry.name,
                 entry.share,
-                LengthsSpec.model_validate(
-                    common | entry.model_dump(include=set(LengthsSpec.model_fields), exclude_unset=True)
-                ),
+                self.workload.lengths_of(entry),
                 entry.distributions or distributions,
             )
             for entry in self.workload.classes

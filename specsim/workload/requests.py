@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from specsim.arrays import Floats, Ints
-from specsim.config.base import Spec
+from specsim.config.base import Spec, refuse
 from specsim.streams import Purpose, RandomStreams
 from specsim.workload.arrivals import arrival_times
 from specsim.workload.lengths import LengthLaw, draw_lengths
@@ -44,11 +44,14 @@ class LengthsSpec(Spec):
 
     @model_validator(mode="after")
     def _bounds_hold_the_mean(self) -> Self:
-        for law, name in ((self.prompt_law(), "prompt_tokens"), (self.output_law(), "output_tokens")):
-            if law and not law.minimum <= law.mean <= law.maximum:
-                raise ValueError(
-                    f"{name}: {law.mean} is outside [{name}_min, {name}_max] = [{law.minimum}, {law.maximum}]"
-                )
+        laws = (("prompt_tokens", self.prompt_law()), ("output_tokens", self.output_law()))
+        refuse(
+            [
+                (name, f"{law.mean} is outside [{name}_min, {name}_max] = [{law.minimum}, {law.maximum}]")
+                for name, law in laws
+                if law and not law.minimum <= law.mean <= law.maximum
+            ]
+        )
         return self
 
     def prompt_law(self) -> LengthLaw | None:

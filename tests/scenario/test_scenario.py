@@ -65,7 +65,7 @@ def faults(*overrides: str, text: str = GOOD) -> list[str]:
             "not simulate",
         ),
         (["slo={p99_tftt_ms: 5}"], "slo.p99_tftt_ms", "pattern"),
-        (["workload.classes=[{name: a, share: 0.5}]"], "workload", "must sum to 1"),
+        (["workload.classes=[{name: a, share: 0.5}]"], "workload.classes", "must sum to 1"),
         (
             ["speculative_config.num_speculative_tokens=257"],
             "speculative_config.num_speculative_tokens",
@@ -151,3 +151,61 @@ def test_name_that_stands_for_no_file_is_one_fault_among_the_others() -> None:
     found = faults("target.model=/", "hardware.target=5", "seed=-1")
     assert [fault.split(": ")[1] for fault in found] == ["hardware.target", "seed", "target.model"]
     assert found[-1].endswith("target.model: /: is a directory, not a file")
+
+
+SYNTHETIC = ["distributions=null", "speculative_config.rejection_sample_method=synthetic"]
+RATES = "speculative_config.synthetic_acceptance_rates"
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ([*SYNTHETIC, f"{RATES}=[.8, .6]"], f"{RATES}: 2 rates for num_speculative_tokens: 3"),
+        ([*SYNTHETIC, f"{RATES}=[.6, .8, .9]"], f"{RATES}: 0.8 at position 1 is above 0.6 before it"),
+        (
+            [*SYNTHETIC, "speculative_config.synthetic_acceptance_length=4.5"],
+            "speculative_config.synthetic_acceptance_length: 4.5 is more than num_speculative_tokens + 1, 4",
+        ),
+        (
+            ["distributions={kind: rates, synthetic_acceptance_rates: [.8]}"],
+            "distributions.synthetic_acceptance_rates: 1 rates for num_speculative_tokens: 3",
+        ),
+        (
+            ["speculative_config.prompt_lookup_max=3"],
+            "speculative_config.prompt_lookup_max: is a key of method ngram; the method is draft_model",
+        ),
+        (
+            [
+                "speculative_config={method: ngram, num_speculative_tokens: 3, prompt_lookup_max: 3}",
+                "speculative_config.prompt_lookup_min=5",
+            ],
+            "speculative_config.prompt_lookup_min: 5 is more than prompt_lookup_max, 3",
+        ),
+        (
+            ["speculative_config.draft_tensor_parallel_size=8"],
+            "speculative_config.draft_tensor_parallel_size: 8 is more than the 1 of",
+        ),
+        (["workload.prompt_tokens_max=7"], "workload.prompt_tokens: 8 is outside"),
+        (
+            ["workload.classes=[{name: a, share: .5}, {name: b, share: .5, output_tokens_max: 7}]"],
+            "workload.classes.1.output_tokens: 8 is outside [output_tokens_min, output_tokens_max] = [1, 7]",
+        ),
+        (["workload.classes=[{name: a, share: .5}]"], "workload.classes: the shares sum to 0.5"),
+        (
+            ["workload.classes=[{name: a, share: .5}, {name: a, share: .5}]"],
+            "workload.classes.1.name: 'a' is taken",
+        ),
+        (["name=''"], "name: '' is not allowed; it should have at least 1 character"),
+    ],
+)
+def test_fault_has_the_path_of_the_key_that_is_wrong(settings: list[str], fault: str) -> None:
+    (found,) = faults(*settings)
+    assert fault in found
+    assert not found.startswith("my.yaml:1:1")
+
+
+def test_a_draft_with_devices_of_its_own_may_have_more_of_them_than_the_target() -> None:
+    overrides = ["speculative_config.draft_tensor_parallel_size=2", "hardware.draft=h100-sxm"]
+    scenario = scenario_of(parse(GOOD), overrides=overrides)
+    assert scenario.speculative_config is not None
+    assert scenario.speculative_config.draft_tensor_parallel_size == 2
