@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from specsim.errors import Fault
     from specsim.scenario import Scenario
 
 DEFAULT_SCENARIO = "quickstart"
+_COMMAND_LINE = "command line"
 
 _WITHOUT_FILE = """\
-name: {name}
-hardware: {{}}
+name: command-line
+hardware: {}
 speculative_config:
-  method: {method}
+  method: draft_model
   num_speculative_tokens: 4
-workload: {{num_prompts: 64, max_concurrency: 1, prompt_tokens: 512, output_tokens: 256}}
+workload: {num_prompts: 64, max_concurrency: 1, prompt_tokens: 512, output_tokens: 256}
 """
 """What a run from flags alone starts from; every value can be changed with ``--set``."""
+
+_LOOKUP = "ngram"
+"""The draft that is no model: prompt lookup."""
+
+_FLAGS = {
+    "target.model": "--target",
+    "speculative_config.model": "--draft",
+    "hardware.target": "--hardware",
+    "distributions": "--acceptance-rate",
+}
+"""The flag that gives what a run from flags alone may lack."""
 
 
 def run(
@@ -71,19 +85,21 @@ def run(
 
     flags = {
         "target.model": target,
-        "speculative_config.model": None if draft == "ngram" else draft,
+        "speculative_config.model": None if draft == _LOOKUP else draft,
         "hardware.target": hardware,
         "speculative_config.num_speculative_tokens": num_speculative_tokens,
         "seed": seed,
         "show_estimated_energy": show_estimated_energy or None,
     }
     overrides = [f"{key}={json.dumps(value)}" for key, value in flags.items() if value is not None]
+    if draft == _LOOKUP:
+        overrides += ["speculative_config.method=ngram", "speculative_config.model=null"]
     if acceptance_rate is not None:
         rates = {"kind": "rates", "acceptance_rate": acceptance_rate}
         overrides.append(f"distributions={json.dumps(rates)}")
     overrides += [f"slo.{objective}" for objective in slo or []] + (settings or [])
     is_described = any(flag is not None for flag in (target, draft, hardware, acceptance_rate))
-    loaded = _load(scenario, is_described=is_described, draft=draft, overrides=overrides)
+    loaded = _load(scenario, is_described=is_described, overrides=overrides)
     if output is not None:
         check_folder(output)
     with token_progress() as progress:
@@ -102,12 +118,24 @@ def run(
         raise GateError("; ".join(missed))
 
 
-def _load(name: str | None, *, is_described: bool, draft: str | None, overrides: list[str]) -> Scenario:
+def _load(name: str | None, *, is_described: bool, overrides: list[str]) -> Scenario:
     """Load the named scenario, or the one that flags alone describe."""
     from specsim.config import parse
+    from specsim.errors import ConfigError
     from specsim.scenario import load_scenario, scenario_of
 
     if name is not None or not is_described:
         return load_scenario(DEFAULT_SCENARIO if name is None else name, overrides=overrides)
-    text = _WITHOUT_FILE.format(name="command-line", method="ngram" if draft == "ngram" else "draft_model")
-    return scenario_of(parse(text, file="command line"), overrides=overrides)
+    try:
+        return scenario_of(parse(_WITHOUT_FILE, file=_COMMAND_LINE), overrides=overrides)
+    except ConfigError as error:
+        raise ConfigError([_with_flag(fault) for fault in error.faults]) from None
+
+
+def _with_flag(fault: Fault) -> Fault:
+    """Return a fault of what the flags describe, without the lines of a file that nobody has written."""
+    if fault.file != _COMMAND_LINE:
+        return fault
+    flag = _FLAGS.get(fault.path)
+    message = f"{fault.message}; give {flag}" if flag else fault.message
+    return replace(fault, line=None, column=None, message=message)

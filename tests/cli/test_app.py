@@ -334,3 +334,20 @@ def test_bad_setting_of_a_run_is_one_line(
     assert captured.out == ""
     (line,) = captured.err.splitlines()
     assert place in line
+
+
+def test_lookup_as_the_draft_of_a_scenario_takes_the_place_of_its_model(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _run("run", "chat_8b", "--draft", "ngram", "--set", "workload.num_prompts=2", "--json") == 0
+    config = json.loads(capsys.readouterr().out)["scenario"]["speculative_config"]
+    assert (config["method"], config["model"]) == ("ngram", None)
+
+
+def test_what_a_run_from_flags_lacks_is_told_with_its_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("run", "--target", "llama-3.1-8b", "--hardware", "h100-sxm") == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("command line: distributions: missing")
+    assert first.endswith("; give --acceptance-rate")
+    assert second.startswith("command line: speculative_config.model: missing")
+    assert second.endswith("; give --draft")
