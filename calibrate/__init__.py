@@ -5,7 +5,7 @@ from __future__ import annotations
 from calibrate import importers
 from calibrate.importer import Defaults, TraceImporter, read_trace, trace_importers
 from calibrate.measurements import Measurements, RoundMeasurements, Trace
-from calibrate.own_format import OwnFormat, write_trace
+from calibrate.own_format import OwnFormat, read_cells, write_trace
 from calibrate.rows import trace_of
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Trace",
     "TraceImporter",
     "importers",
+    "read_cells",
     "read_trace",
     "trace_importers",
     "trace_of",

@@ -174,6 +174,13 @@ class Measurements:
             self, **{one.name: getattr(self, one.name)[rows] for one in fields(self) if one.name != "models"}
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return several sets of measurements as one; equal models become one."""
+        models: list[ModelSpec] = []
+        columns = _joined_columns(parts, models)
+        return cls(models=tuple(models), **columns)  # type: ignore[arg-type]
+
     def with_columns(self, columns: Mapping[str, Texts | Ints | Floats]) -> Self:
         """Return the measurements with some columns replaced, all of one length."""
         return replace(self, **columns)  # type: ignore[arg-type]
@@ -236,6 +243,13 @@ class RoundMeasurements:
         """Return the number of rows."""
         return len(self.row)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return several sets of rounds as one; equal models become one."""
+        models: list[ModelSpec] = []
+        columns = _joined_columns(parts, models)
+        return cls(models=tuple(models), **columns)  # type: ignore[arg-type]
+
     @property
     def round_s(self) -> Floats:
         """Time of one round of the whole batch, s."""
@@ -266,3 +280,20 @@ class Trace:
     """What the reader should know, one line each, with the rows concerned."""
     name: str = ""
     """The file."""
+
+
+def _joined_columns(
+    parts: Sequence[Measurements] | Sequence[RoundMeasurements], models: list[ModelSpec]
+) -> dict[str, NDArray[np.generic]]:
+    """Columns of several parts one after the other; models are collected, each once."""
+    indices: list[Ints] = []
+    for part in parts:
+        places = []
+        for model in part.models:
+            if model not in models:
+                models.append(model)
+            places.append(models.index(model))
+        indices.append(np.array([*places, -1], dtype=np.int64)[part.model])
+    names = [one.name for one in fields(parts[0]) if one.name not in ("models", "model")]
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return {**columns, "model": np.concatenate(indices)}

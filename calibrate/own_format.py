@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrate.columns import KNOWN_COLUMNS
 from calibrate.importer import Defaults, trace_importers
-from calibrate.measurements import Trace
+from calibrate.measurements import Measurements, Trace
 from calibrate.rows import trace_of
 from specsim.arrays import Ints
 from specsim.config.base import Spec
@@ -55,9 +55,28 @@ class OwnFormat(Spec):
         ConfigError
             Where the file cannot be read, is cut off or lacks a column; see `calibrate.rows` for rows.
         """
-        reader = {".parquet": _read_parquet, ".jsonl": _read_jsonl}.get(path.suffix, _read_csv)
-        table, header, row = reader(path)
+        table, header, row = _table(path)
         return trace_of(table, file=str(path), header={**defaults.header, **header}, row=row)
+
+
+def read_cells(path: Path, *, defaults: Defaults) -> Measurements:
+    """Read cells to be predicted: steps in our own columns, times not needed.
+
+    Raises
+    ------
+    ConfigError
+        Where the file cannot be read, lacks a column or holds no steps, and for every cell that cannot
+        be used.
+    """
+    if not path.is_file():
+        raise _error(path, None, "no such file")
+    table, header, row = _table(path)
+    trace = trace_of(table, file=str(path), header={**defaults.header, **header}, row=row, are_timed=False)
+    if trace.num_dropped:
+        raise ConfigError(trace.warnings)
+    if trace.steps is None:
+        raise _error(path, None, "holds no steps")
+    return trace.steps.take(trace.steps.is_step)
 
 
 def write_trace(path: Path, table: pd.DataFrame, *, header: Mapping[str, str]) -> None:
@@ -91,6 +110,12 @@ def write_trace(path: Path, table: pd.DataFrame, *, header: Mapping[str, str]) -
         _write_parquet(path, table, plain)
     else:
         raise ConfigError(f"{path}: a trace is written as .csv, .jsonl or .parquet")
+
+
+def _table(path: Path) -> tuple[pd.DataFrame, dict[str, str], Ints]:
+    """Rows as they stand, the header, and the number of each row in the file."""
+    reader = {".parquet": _read_parquet, ".jsonl": _read_jsonl}.get(path.suffix, _read_csv)
+    return reader(path)
 
 
 def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str], Ints]:

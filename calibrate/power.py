@@ -60,6 +60,23 @@ class PowerFit:
     regression: Regression
     is_joint: bool
     """Times and power were fitted together, since caps or clocks vary."""
+    nominal_hz: float
+    """The clock at which the peak is stated."""
+
+    def predict_power(self, cells: Measurements, time_s: Floats) -> Floats:
+        """Return the power of cells of the same kind as were fitted, at given times, W, [R].
+
+        At the given time and not above 0.98·cap; by the clock's solution where times were fitted too.
+        """
+        law = PowerLaw(cells.with_columns({"gpu_s": time_s}), self.profile, nominal_hz=self.nominal_hz)
+        if self.is_joint:
+            return law.predict(self.values)[1]
+        return np.minimum(law.power_at(self.values, time_s), law.allowed_w)
+
+    def relative_power_error(self, rows: Measurements) -> Floats:
+        """Return predicted over measured power, less one, of rows with energy, [R]."""
+        cells = observe(rows).rows
+        return self.predict_power(cells, cells.gpu_s) / cells.power_w - 1.0
 
 
 class PowerLaw:
@@ -83,7 +100,7 @@ class PowerLaw:
         self.cells, self.profile, self.power = cells, profile, profile.power
         self._bandwidth = profile.memory.bandwidth_bytes_per_s
         self._peak = profile.peak(profile.plain_dtype)
-        self._nominal_hz = nominal_hz or _highest(cells)
+        self.nominal_hz = nominal_hz or _highest(cells)
         self._settings = self._settings_of()
 
     @property
@@ -102,10 +119,15 @@ class PowerLaw:
     @property
     def is_at_cap(self) -> Bools:
         """Cells that draw their cap, [R]."""
+        return self.cells.power_w > _NEAR_CAP * self.allowed_w
+
+    @property
+    def allowed_w(self) -> Floats:
+        """Power at which a cap binds, of all devices, W, [R]."""
         allowed_w = np.zeros(len(self.cells))
         for one in self._settings:
             allowed_w[one.rows] = CAP_SHARE * one.cap_w * one.parts.num_devices
-        return self.cells.power_w > _NEAR_CAP * allowed_w
+        return allowed_w
 
     def predict(self, values: Mapping[str, float | None]) -> tuple[Floats, Floats, Floats]:
         """Return time in s, power of all devices in W and clock fraction of the cells, [R] each."""
@@ -156,7 +178,7 @@ class PowerLaw:
         tile = self.profile.overhead.tile_positions
         parts = components_of(cells, self.profile, tile_positions=tile)
         cap = np.where(np.isnan(cells.power_cap_w), self.power.cap_w, cells.power_cap_w)
-        lock = np.where(np.isnan(cells.sm_lock_hz), np.inf, cells.sm_lock_hz / self._nominal_hz)
+        lock = np.where(np.isnan(cells.sm_lock_hz), np.inf, cells.sm_lock_hz / self.nominal_hz)
         highest = np.nanmax(cells.memory_clock_hz) if np.isfinite(cells.memory_clock_hz).any() else 1.0
         memory = np.where(np.isnan(cells.memory_clock_hz), 1.0, cells.memory_clock_hz / highest)
         keys = list(zip(cap.tolist(), lock.tolist(), memory.tolist(), strict=True))
@@ -229,6 +251,7 @@ def _fitted(law: PowerLaw, profile: RooflineProfile, timed: TimeFit) -> PowerFit
         cells=law.cells,
         regression=solved,
         is_joint=bool(timing),
+        nominal_hz=law.nominal_hz,
     )
 
 

@@ -55,6 +55,7 @@ def trace_of(
     row: Ints | None = None,
     models: Mapping[str, ModelSpec] | None = None,
     warnings: Sequence[Fault] = (),
+    are_timed: bool = True,
 ) -> Trace:
     """Return the checked trace of a table in the columns of `calibrate.columns`.
 
@@ -72,6 +73,8 @@ def trace_of(
         Models by the text of the ``model`` column, before presets and paths are searched.
     warnings
         What the importer has to say already.
+    are_timed
+        Steps without a time are unusable; else they are cells to be predicted.
 
     Raises
     ------
@@ -91,7 +94,7 @@ def trace_of(
     steps = rounds = None
     if not is_round.all():
         rows = _Rows(table[~is_round], STEP_COLUMNS, header, file, numbers[~is_round])
-        steps = _steps(rows, lookup)
+        steps = _steps(rows, lookup, are_timed=are_timed)
         dropped += rows.dropped
     if is_round.any():
         rows = _Rows(table[is_round], ROUND_COLUMNS, header, file, numbers[is_round])
@@ -103,7 +106,7 @@ def trace_of(
         raise ConfigError(
             [Fault(file, None, None, "", f"{len(dropped)} of {len(table)} rows cannot be used"), *reasons]
         )
-    if steps is not None:
+    if steps is not None and are_timed:
         noted += _unit_faults(steps, file)
     return Trace(
         steps=steps,
@@ -206,7 +209,7 @@ class _Rows:
         return [(int(self.numbers[index]), reason) for index, reason in self._reasons.items()]
 
 
-def _steps(rows: _Rows, lookup: _Lookup) -> Measurements | None:
+def _steps(rows: _Rows, lookup: _Lookup, *, are_timed: bool) -> Measurements | None:
     phase, names = rows.text("phase"), rows.text("model")
     rows.drop(~np.isin(phase, PHASES), "phase", f"is not one of {', '.join(PHASES)}")
     is_step = ~np.char.startswith(phase, "idle")
@@ -226,7 +229,8 @@ def _steps(rows: _Rows, lookup: _Lookup) -> Measurements | None:
         is_step & (positions < batch), "positions", "is less than batch: positions counts the whole batch"
     )
     gpu, wall = rows.number("t_gpu_us", where=is_step), rows.number("t_wall_us", where=is_step)
-    rows.drop(is_step & np.isnan(gpu) & np.isnan(wall), "t_gpu_us", "is missing, and so is t_wall_us")
+    if are_timed:
+        rows.drop(is_step & np.isnan(gpu) & np.isnan(wall), "t_gpu_us", "is missing, and so is t_wall_us")
     energy, window = rows.number("energy_mj"), rows.number("window_s")
     rows.drop(np.isfinite(energy) & np.isnan(window), "energy_mj", "has no window_s")
     rows.drop(~is_step & np.isnan(energy), "energy_mj", "is missing in an idle phase")

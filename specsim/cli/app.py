@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 import typer
 
 from specsim import __version__
+from specsim.cli.calibrate import calibrate
 from specsim.cli.check import check
 from specsim.cli.compare import compare
 from specsim.cli.import_config import import_config
@@ -57,6 +58,7 @@ app.command("import-config")(import_config)
 app.command("sweep")(sweep)
 app.command("compare")(compare)
 app.add_typer(trace)
+app.add_typer(calibrate)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -1,0 +1,135 @@
+"""``specsim calibrate``: from measured runs to a profile, and how far to trust it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from specsim.cli.capture import capture
+
+if TYPE_CHECKING:
+    from calibrate import Defaults, Trace
+    from calibrate.calibration import Calibration
+
+_DEFAULT_COMMAND = "fit"
+
+
+class _FitByDefault(TyperGroup):
+    """Words that name no subcommand are traces to fit."""
+
+    # Versions of typer differ in whose context this is; ``typer.Context`` derives from either.
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [_DEFAULT_COMMAND, *args]
+        return super().parse_args(ctx, args)
+
+
+calibrate = typer.Typer(
+    name="calibrate",
+    cls=_FitByDefault,
+    help="Fit a profile to measured runs (TRACE…), or measure this machine (capture).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+calibrate.command("capture")(capture)
+
+
+@calibrate.command(_DEFAULT_COMMAND)
+def fit(
+    traces: Annotated[list[Path], typer.Argument(help="Measured runs: own CSV, or a known tool's file.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="PROFILE", help="Profile to write (.yaml).")
+    ] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="Datasheet profile to start from; the trace's device by default.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="Take the rows of this device only.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, where the trace names none.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Format of the weights, where the trace names none.")
+    ] = None,
+    tensor_parallel_size: Annotated[
+        int | None, typer.Option("--tp", min=1, help="Devices that share a layer, where the trace says not.")
+    ] = None,
+    importer: Annotated[
+        str | None, typer.Option("--format", help="Format of the traces; by their content by default.")
+    ] = None,
+    predict: Annotated[
+        Path | None, typer.Option(metavar="CELLS", help="Cells to predict, in the trace's own columns.")
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0.0, help="Held-out error above which the exit code is 1.")
+    ] = 0.1,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PICTURE", help="Predicted against measured, and residuals (.png).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Fit a profile to measured steps, and judge it on rows that the fit has not seen.
+
+    Figures that the rows cannot tell keep the datasheet profile's value and are named, with what to measure.
+    """
+    from calibrate import Defaults, read_cells, read_trace
+    from calibrate.calibration import calibrate as calibrate_steps
+    from calibrate.calibration import joined, of_device, prior_of, round_costs
+    from calibrate.predictions import predict_cells
+    from calibrate.report import as_json as report_json
+    from calibrate.report import text_lines
+    from specsim.errors import ConfigError, GateError
+
+    defaults = Defaults(model=model, dtype=dtype, tensor_parallel_size=tensor_parallel_size)
+    defaults = _with_device(defaults, device, prior)
+    trace = joined([read_trace(one, defaults=defaults, importer=importer) for one in traces])
+    if device is not None:
+        trace = of_device(trace, device)
+    if trace.steps is None and (output is not None or predict is not None or plot is not None):
+        raise ConfigError(f"{trace.name}: holds no steps, only rounds; there is no profile to fit")
+    calibration: Calibration | None = None
+    if trace.steps is not None:
+        data = trace.header.get("source", trace.name)
+        start = prior_of(trace, prior)
+        calibration = calibrate_steps(trace.steps, start, data=data, threshold=threshold)
+    predictions = None
+    if predict is not None and calibration is not None:
+        predictions = predict_cells(calibration, read_cells(predict, defaults=defaults))
+    rounds = {} if trace.rounds is None else round_costs(trace.rounds)
+    if calibration is not None:
+        _write(calibration, trace, output, plot)
+    if as_json:
+        found = report_json(trace, calibration, rounds=rounds, predictions=predictions)
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        for line in text_lines(trace, calibration, rounds=rounds):
+            typer.echo(line)
+    if calibration is not None and not calibration.passed:
+        error = calibration.held_out.total.error
+        raise GateError(f"held-out error {error:.1%} is above the threshold of {threshold:.1%}")
+
+
+def _with_device(defaults: Defaults, device: str | None, prior: str | None) -> Defaults:
+    """Name the device for files that name none: as asked for, else as the prior's profile."""
+    from dataclasses import replace
+
+    name = device or (None if prior is None else Path(prior).stem.split(".")[0])
+    return replace(defaults, device=name)
+
+
+def _write(calibration: Calibration, trace: Trace, output: Path | None, plot: Path | None) -> None:
+    from calibrate.profile_file import write_profile
+
+    if output is not None:
+        kept = {key: trace.header[key] for key in ("source", "licence", "date") if key in trace.header}
+        error = f"{calibration.held_out.total.error:.1%} ({calibration.held_out.scheme} left out)"
+        write_profile(output, calibration.profile, header={**kept, "held-out error": error})
+        print(f"specsim: wrote {output}", file=sys.stderr)
+    if plot is not None:
+        from calibrate.plots import save_plots
+
+        save_plots(calibration, plot)
+        print(f"specsim: wrote {plot}", file=sys.stderr)
