@@ -79,7 +79,7 @@ def run(
     """
     from specsim.cli.progress import token_progress
     from specsim.engine.simulate import simulate
-    from specsim.errors import GateError
+    from specsim.errors import ConfigError, GateError
     from specsim.results.objectives import missed_objectives
     from specsim.results.writer import check_folder, write
 
@@ -105,14 +105,21 @@ def run(
     with token_progress() as progress:
         result = simulate(loaded, progress=progress)
     summary = result.summary()
+    fault = None
     if output is not None:
-        write(result, output)
+        try:
+            write(result, output)
+        except ConfigError as error:
+            # What took long to find is shown all the same.
+            fault = error
     if as_json:
         typer.echo(json.dumps(summary, indent=2, allow_nan=False))
     else:
         from specsim.report import print_summary
 
         print_summary(summary, sys.stdout)
+    if fault is not None:
+        raise fault
     missed = missed_objectives(summary, loaded.slo)
     if missed:
         raise GateError("; ".join(missed))

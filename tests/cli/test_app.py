@@ -351,3 +351,14 @@ def test_what_a_run_from_flags_lacks_is_told_with_its_flag(capsys: pytest.Captur
     assert first.endswith("; give --acceptance-rate")
     assert second.startswith("command line: speculative_config.model: missing")
     assert second.endswith("; give --draft")
+
+
+def test_answer_is_shown_though_its_folder_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "run"
+    assert _run("run", "two_token_example", "-o", str(folder)) == 2
+    captured = capsys.readouterr()
+    assert captured.out.startswith("VERDICT")
+    assert captured.err == f"{folder}: cannot be written: File exists\n"
