@@ -39,7 +39,8 @@ class Cells:
     @property
     def middle(self) -> Floats:
         """A uniform inside each cell."""
-        return (self.low + self.high) / 2
+        # The last cell may be so thin that its middle rounds to 1, which is no uniform.
+        return np.minimum((self.low + self.high) / 2, np.nextafter(1.0, 0.0))
 
     @property
     def width(self) -> Floats:

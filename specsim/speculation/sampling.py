@@ -26,13 +26,16 @@ def distribution(values: Vector, *, name: str = "distribution") -> Floats:
     Raises
     ------
     DomainError
-        Where it is not a vector of at least one probability, or does not sum to 1 within 1e-6.
+        Where it is not a vector of at least one probability, does not sum to 1 within 1e-6, or was stored in
+        float16, which drops all below 6e-8 and so changes ratios of p and q.
 
     Examples
     --------
     >>> distribution([0.7, 0.3]).tolist()
     [0.7, 0.3]
     """
+    if isinstance(values, np.ndarray) and values.dtype == np.float16:
+        raise DomainError(f"{name}: float16 holds no small probabilities; give logits, or at least float32")
     try:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

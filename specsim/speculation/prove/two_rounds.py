@@ -19,6 +19,7 @@ from specsim.streams import RandomStreams
 
 _MAX_STRINGS = 4_000_000
 _BATCH = 1000
+_COUNTS_PER_STRING = 30
 _LEAST_EXPECTED = 8.0
 """Strings expected less often are pooled into one."""
 
@@ -26,8 +27,9 @@ _LEAST_EXPECTED = 8.0
 def two_rounds_p_value(subject: Subject, *, num_requests: int, seed: int) -> float:
     """Probability of counts as far from the target's law as those of sampled rounds, were they exact.
 
-    Pearson's chi-square over the strings of the first tokens, as many as cover the boundary of two rounds
-    (and at least two after the first), where there are not too many strings.
+    Pearson's chi-square over the strings in every window of the first tokens, as many as cover the boundary
+    of two rounds, where there are not too many. A window is as long as leaves enough counts for each string,
+    at least two tokens; the smallest p-value is multiplied by the number of windows (Bonferroni).
 
     Parameters
     ----------
@@ -49,10 +51,16 @@ def two_rounds_p_value(subject: Subject, *, num_requests: int, seed: int) -> flo
         length -= 1
     if length < 2:
         raise DomainError(f"too many strings of tokens over a vocabulary of {size} to count")
-    tokens = _served(subject, num_requests, length, seed)
-    number = string_numbers(tokens[:, : length + 1], size)
-    counts = np.bincount(number, minlength=size ** (length + 1))
-    return _p_value(counts, _law_with_first(subject, length).ravel() * num_requests)
+    tokens = _served(subject, num_requests, length, seed)[:, : length + 1]
+    law = _law_with_first(subject, length).ravel()
+    width = max(2, int(np.log(num_requests / _COUNTS_PER_STRING) / np.log(size))) if size > 1 else 2
+    width = min(width, length + 1)
+    p_values = []
+    for first in range(length + 2 - width):
+        due = law.reshape(size**first, size**width, -1).sum(axis=(0, 2))
+        number = string_numbers(tokens[:, first : first + width], size)
+        p_values.append(_p_value(np.bincount(number, minlength=size**width), due * num_requests))
+    return min(1.0, min(p_values) * len(p_values))
 
 
 def _served(subject: Subject, num_requests: int, length: int, seed: int) -> Ints:

@@ -47,11 +47,15 @@ class KSeqVerifier:
         keep: Floats = np.zeros((num_rows, num_nodes))
         not_yet = np.ones((num_rows, num_nodes + 1))
         count = _num_children(draft)
+        known: Floats = np.full((num_rows, num_nodes + 1), np.nan)
         for node in range(num_nodes):
             token, place = draft.token[:, node], draft.parent[:, node] + 1
             x = np.maximum(token, 0)
             p, q = target[rows, place], draft.probabilities[:, node]
-            rho = solve_rho(p, q, np.maximum(count[rows, place], 1))
+            # Siblings share p, q and k, so rho is solved for at the first of them.
+            fresh = np.flatnonzero(np.isnan(known[rows, place]) & (token >= 0))
+            known[fresh, place[fresh]] = solve_rho(p[fresh], q[fresh], count[fresh, place[fresh]])
+            rho = np.where(token >= 0, known[rows, place], 1.0)
             thinned, drafted = p[rows, x] / rho, q[rows, x]
             ratio = thinned / np.where(drafted > 0, drafted, 1.0)
             accepts = np.where((token >= 0) & (drafted > 0), np.minimum(ratio, 1.0), 0.0)

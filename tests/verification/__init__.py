@@ -1,0 +1,1 @@
+"""Verification rules proved, and wrong ones found out."""
