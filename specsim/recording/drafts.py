@@ -78,7 +78,7 @@ class CausalDraft:
     def columns(self, continuation: Continuation) -> Columns:
         """Scalars at every position, from one pass over prompt and continuation."""
         p = continuation.probabilities
-        q = self.warp(_widened(self._logits(continuation), p.shape[-1]))
+        q = self.warp(widened(self._logits(continuation), p.shape[-1]))
         token = torch.from_numpy(continuation.token)[:, None]
         top, argmax = q.max(-1)
         # A sum of many roundings may exceed 1 by as many; more is impossible.
@@ -162,7 +162,7 @@ def _with(module: nn.Module, **replaced: nn.Module) -> nn.Module:
     return twin
 
 
-def _widened(logits: torch.Tensor, width: int) -> torch.Tensor:
+def widened(logits: torch.Tensor, width: int) -> torch.Tensor:
     """Logits over the target's ids: rows that pad a vocabulary differ between models of one tokenizer."""
     missing = width - logits.shape[-1]
     if missing <= 0:

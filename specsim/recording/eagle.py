@@ -1,8 +1,8 @@
 """A draft head on the target's hidden states, in the manner of EAGLE (Li et al. 2024) and EAGLE-3 (2025).
 
-The head is one layer as wide as the target's. For a round it reads the target's hidden states up to the last
-token that the target has read, then goes on from its own output, token by token. Its words are the most probable
-of the target's, so that the output head, most of a small draft's cost, stays cheap.
+The head is one layer as wide as the target's. For a round it reads the target's hidden states up to the
+last token that the target has read, then goes on from its own output, token by token. Its words are the
+target's most used, so that the output head, most of a small draft's cost, stays cheap.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class EagleHead(nn.Module):
         self.register_buffer("words", torch.zeros(shape.vocabulary_size, dtype=torch.long))
 
     def unroll(self, features: torch.Tensor, embeddings: torch.Tensor, depth: int) -> Iterator[torch.Tensor]:
-        """Outputs after 1, 2, … ``depth`` drafts of rounds begun at every position, [B, L, d] each.
+        """Yield the outputs of draft 1, 2, … ``depth`` of rounds begun at every position, [B, L, d] each.
 
         Row t of the first output stands for a round in which the target has read up to token t and emitted
         token t + 1; it foretells token t + 2, the next output token t + 3 of the same text.
@@ -90,7 +90,7 @@ class EagleHead(nn.Module):
         Parameters
         ----------
         features
-            The target's hidden states at tokens 0 … L - 1, as :func:`target_features` gives them, [B, L, 3 d].
+            The target's hidden states at tokens 0 … L - 1, by :func:`target_features`, [B, L, 3 d].
         embeddings
             The target's embeddings of tokens 1 … L - 1 + depth; what lies past the text may be anything,
             [B, L - 1 + depth, d].
@@ -119,7 +119,7 @@ class EagleHead(nn.Module):
             yield stream
 
     def spoken(self, stream: torch.Tensor) -> torch.Tensor:
-        """What the output head reads, [..., d]; its product with the words' embeddings gives the logits."""
+        """Return what the output head reads, [..., d]; times the words' embeddings it gives the logits."""
         return _normal(stream) * self.norms["output"]
 
     def _split(self, flat: torch.Tensor) -> torch.Tensor:
@@ -179,11 +179,18 @@ def head_for(target: LanguageModel, words: torch.Tensor) -> EagleHead:
     config = target.network.config.get_text_config()
     try:
         layer = target.network.model.layers[-1]
-        parts = (layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj, layer.self_attn.o_proj)
+        parts = (
+            layer.self_attn.q_proj,
+            layer.self_attn.k_proj,
+            layer.self_attn.v_proj,
+            layer.self_attn.o_proj,
+        )
         feed = (layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj)
         norms = (layer.input_layernorm, layer.post_attention_layernorm, target.network.model.norm)
     except AttributeError:
-        raise DomainError(f"a draft head needs a target with Llama's layers; '{target.name}' has others") from None
+        raise DomainError(
+            f"a draft head needs a target with Llama's layers; '{target.name}' has others"
+        ) from None
     rope = getattr(config, "rope_parameters", None) or {}
     shape = HeadShape(
         hidden_size=config.hidden_size,

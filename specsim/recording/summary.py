@@ -43,7 +43,7 @@ class DomainAcceptance:
     """Mean over positions of the probability that a first draft token is accepted, 0 where there is none; in
     a log of accepted lengths, the share of its drafts that were kept."""
     tokens_per_round: Estimate
-    """Tokens after the first, per round of at most K drafts, or as logged; a round cut by the end is whole."""
+    """Tokens after the first, per round of at most K drafts or as logged; one cut by the end counts whole."""
 
 
 def acceptance_by_domain(

@@ -178,9 +178,7 @@ def _batch(texts: Sequence[TrainingText], features: Sequence[torch.Tensor]) -> _
     return _Batch(ids, padded, is_trained)
 
 
-def _batches(
-    texts: Sequence[TrainingText], luck: np.random.Generator, batch_size: int
-) -> list[list[int]]:
+def _batches(texts: Sequence[TrainingText], luck: np.random.Generator, batch_size: int) -> list[list[int]]:
     """Texts of like length together, batches in random order."""
     jitter = luck.random(len(texts)) * 16
     order = sorted(range(len(texts)), key=lambda row: len(texts[row].ids) + jitter[row])
