@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from specsim.errors import SpecsimError
 from specsim.results.metrics import Metrics
 from specsim.results.summary import Summary
-
-if TYPE_CHECKING:
-    from specsim.scenario import Scenario
 
 Figure: TypeAlias = bool | int | float | str | list[float] | None
 """One figure of a run; None is undefined or unknown."""
@@ -42,53 +36,6 @@ class Outcome:
     def failed(cls, key: str, error: str, *, is_lasting: bool, time_s: float = 0.0) -> Outcome:
         """Outcome of a run that failed."""
         return cls(key, " ".join(error.split()) or "failed", is_lasting, time_s, {})
-
-
-def simulate_group(
-    scenarios: Sequence[tuple[str, Scenario]], store: Path | None, runs: Path | None
-) -> list[Outcome]:
-    """Simulate scenarios one after the other, in a worker process.
-
-    Parameters
-    ----------
-    scenarios
-        Their keys, and themselves.
-    store
-        Folder that each outcome is written to at once, so that a later crash does not lose it; None: none.
-    runs
-        Folder that each whole run is written into, under its key; None: none.
-    """
-    from specsim.sweep.store import Store
-
-    outcomes = []
-    for key, scenario in scenarios:
-        outcome = _simulated(key, scenario, runs)
-        if store is not None:
-            Store(store).put(outcome)
-        outcomes.append(outcome)
-    return outcomes
-
-
-def _simulated(key: str, scenario: Scenario, runs: Path | None) -> Outcome:
-    from specsim.engine.simulate import simulate
-    from specsim.results.writer import write
-
-    start_s = time.perf_counter()
-    try:
-        result = simulate(scenario)
-        summary = result.summary()
-        if result.key != key:
-            message = "the worker's version of specsim or of a trace is not that of the sweep"
-            return Outcome.failed(key, message, is_lasting=False)
-        if runs is not None:
-            write(result, runs / key)
-    except SpecsimError as error:
-        return Outcome.failed(key, str(error), is_lasting=True, time_s=time.perf_counter() - start_s)
-    except Exception as error:
-        # One bad point must not end a long sweep; the row names the bug.
-        message = f"internal error: {type(error).__name__}: {error}"
-        return Outcome.failed(key, message, is_lasting=False, time_s=time.perf_counter() - start_s)
-    return Outcome(key, "", True, time.perf_counter() - start_s, dict(figures(summary)))
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:

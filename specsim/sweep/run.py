@@ -11,7 +11,8 @@ from pathlib import Path
 from specsim.engine.identity import run_key
 from specsim.errors import ConfigError
 from specsim.scenario import Scenario
-from specsim.sweep.outcome import Outcome, simulate_group
+from specsim.sweep.group import simulate_group
+from specsim.sweep.outcome import Outcome
 from specsim.sweep.plan import Case, SweepPlan
 from specsim.sweep.store import Store
 from specsim.sweep.workers import Workers

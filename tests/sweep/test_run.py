@@ -124,7 +124,7 @@ def test_a_bug_of_one_point_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> None:
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr("specsim.engine.simulate.simulate", fail)
+    monkeypatch.setattr("specsim.sweep.group.simulate", fail)
     ((_, outcome),) = outcomes(SweepRun(in_process()), SweepJob.of(SMALL, ["K=1"]))
     assert outcome.error == "internal error: ZeroDivisionError: division by zero"
     assert not outcome.is_lasting
