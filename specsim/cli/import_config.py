@@ -54,9 +54,9 @@ def import_config(
     What is read otherwise than it looks stands in the comments at the top.
     """
     from specsim.config import parse
-    from specsim.errors import ConfigError
     from specsim.importers import IMPORTERS, read_options
     from specsim.scenario import scenario_of
+    from specsim.writing import write_faults
 
     options = read_options(source)
     imported = IMPORTERS[engine.value](options)
@@ -72,10 +72,8 @@ def import_config(
     if output is None:
         typer.echo(text, nl=False)
         return
-    try:
+    with write_faults(output):
         output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{output}: cannot be written: {error.strerror or error}") from error
 
 
 def _complete(

@@ -34,6 +34,7 @@ def report(
     from specsim.report.trace_event import trace_json
     from specsim.results.writer import SUMMARY
     from specsim.sweep.files import ABOUT, read_sweep
+    from specsim.writing import write_faults, write_whole
 
     files = {}
     if (folder / ABOUT).exists():
@@ -48,17 +49,6 @@ def report(
     else:
         raise ConfigError(f"{folder}: holds neither a run ({SUMMARY}) nor a sweep ({ABOUT})")
     for path, text in files.items():
-        _write(path, text)
+        with write_faults(path):
+            write_whole(path, text)
         typer.echo(str(path))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file that is whole or absent at any moment."""
-    from specsim.errors import ConfigError
-
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -26,16 +26,14 @@ def schema(
     ] = None,
 ) -> None:
     """Print the JSON Schema of a scenario, a hardware profile or a model."""
-    from specsim.errors import ConfigError
+    from specsim.writing import write_faults
 
     text = json.dumps(_schema(subject), indent=2) + "\n"
     if output is None:
         typer.echo(text, nl=False)
         return
-    try:
+    with write_faults(output):
         output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{output}: cannot be written: {error.strerror}") from None
 
 
 def _schema(subject: Subject) -> dict[str, Any]:

@@ -11,8 +11,6 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +22,7 @@ from specsim.results.result import SimulationResult
 from specsim.results.schema import SCHEMA_VERSION
 from specsim.results.summary import Summary
 from specsim.results.table import Labels, Table, Values
+from specsim.writing import is_alive, write_faults
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +51,7 @@ def write(result: SimulationResult, folder: Path) -> None:
     """
     target = folder.resolve()
     check_folder(folder)
-    with _one_line_faults(folder):
+    with write_faults(folder):
         target.parent.mkdir(parents=True, exist_ok=True)
         _recover(target)
         fresh = _sibling(target, "new")
@@ -73,7 +72,7 @@ def check_folder(folder: Path) -> None:
     ConfigError
         If it is a file, or holds files that are not a run's.
     """
-    with _one_line_faults(folder):
+    with write_faults(folder):
         if not folder.exists():
             return
         if not folder.is_dir():
@@ -162,7 +161,8 @@ def _recover(target: Path) -> None:
     """Clear what dead processes left: put an old run back where it is missing, remove the rest."""
     for left in sorted(target.parent.glob(f".{_escaped(target.name)}.specsim-*-*")):
         role, _, process = left.name.rpartition(".specsim-")[2].partition("-")
-        if not process.isdigit() or _is_alive(int(process)):
+        is_ours = process == str(os.getpid())
+        if not process.isdigit() or (is_alive(int(process)) and not is_ours):
             continue
         if role == "old" and not target.exists():
             left.rename(target)
@@ -176,21 +176,3 @@ def _sibling(target: Path, role: str) -> Path:
 
 def _escaped(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return process != os.getpid()
-
-
-@contextmanager
-def _one_line_faults(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror or error}") from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from pydantic import JsonValue
 from specsim.errors import ConfigError
 from specsim.sweep.outcome import Figure
 from specsim.sweep.table import SweepTable
+from specsim.writing import write_faults, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,14 +59,10 @@ def write_sweep(table: SweepTable, folder: Path) -> None:
     content = _parquet(table)
     about = {**table.about, "table_sha256": hashlib.sha256(content).hexdigest()}
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    try:
+    with write_faults(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, part in ((TABLE, content), (ABOUT, text.encode())):
-            fresh = folder / f".{name}.{os.getpid()}"
-            fresh.write_bytes(part)
-            fresh.replace(folder / name)
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        write_whole(folder / TABLE, content)
+        write_whole(folder / ABOUT, text)
 
 
 def read_sweep(folder: Path) -> SweepTable:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
-from specsim.errors import ConfigError
 from specsim.sweep.outcome import Outcome
+from specsim.writing import is_alive, write_faults, write_whole
 
 
 class Store:
@@ -43,28 +42,13 @@ class Store:
         """
         if not outcome.is_lasting or not outcome.key:
             return
-        target = self.folder / f"{outcome.key}.json"
-        fresh = self.folder / f".{outcome.key}.{os.getpid()}"
-        try:
+        with write_faults(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            fresh.write_text(json.dumps(asdict(outcome), allow_nan=False), encoding="utf-8")
-            fresh.replace(target)
-        except OSError as error:
-            raise ConfigError(f"{self.folder}: cannot be written: {error.strerror or error}") from error
+            write_whole(self.folder / f"{outcome.key}.json", json.dumps(asdict(outcome), allow_nan=False))
 
     def clean(self) -> None:
         """Remove what processes that died while writing have left."""
         for left in self.folder.glob(".*.*"):
             process = left.name.rpartition(".")[2]
-            if process.isdigit() and not _is_alive(int(process)):
+            if process.isdigit() and not is_alive(int(process)):
                 left.unlink(missing_ok=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

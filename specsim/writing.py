@@ -1,0 +1,56 @@
+"""Files that are whole or absent at any moment, and the faults of writing as one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from specsim.errors import ConfigError
+
+
+@contextmanager
+def write_faults(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing a file or folder into a ConfigError.
+
+    Raises
+    ------
+    ConfigError
+        With the path and the system's reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file under a hidden name beside it, then rename it: no reader meets half of it.
+
+    Parameters
+    ----------
+    path
+        Its folder must exist.
+    content
+        Text is written as UTF-8.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; see `write_faults`.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.write_bytes(content.encode() if isinstance(content, str) else content)
+    fresh.replace(path)
+
+
+def is_alive(process: int) -> bool:
+    """Tell whether there is a process of this number; one of another user counts."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
