@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
-from typing import Annotated, Any, TypeVar, Union, get_args
+from typing import Annotated, TypeVar, Union, get_args
 
 from pydantic import BaseModel, Field
 
@@ -56,12 +56,12 @@ class Registry:
         hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(specs))}"
         raise ConfigError(f"no {self.noun} '{kind}'; {hint}")
 
-    def union(self) -> Any:
+    def union(self) -> object:
         """Return the discriminated union of all specs, to be used as a field's type."""
         specs = tuple(spec for _, spec in self)
         if len(specs) == 1:
             return specs[0]
-        return Annotated[Union[specs], Field(discriminator="kind")]
+        return Annotated[Union[specs], Field(discriminator="kind")]  # noqa: UP007 - not known before it runs
 
     def _load(self) -> dict[str, type[BaseModel]]:
         if not self._is_complete:

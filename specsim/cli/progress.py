@@ -35,7 +35,8 @@ class ProgressLine:
         self._is_drawn = True
         filled = _WIDTH * min(done, total) // total
         bar = "#" * filled + "." * (_WIDTH - filled)
-        print(f"\r[{bar}] {done:,} of {total:,} {self._noun}{note}\x1b[K", end="", file=sys.stderr, flush=True)
+        text = f"\r[{bar}] {done:,} of {total:,} {self._noun}{note}\x1b[K"
+        print(text, end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Wipe the line."""

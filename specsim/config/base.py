@@ -8,9 +8,6 @@ from pydantic import BaseModel, ConfigDict
 
 from specsim.errors import ConfigError, Fault
 
-CROSS_FIELD = "cross_field"
-"""Type of the pydantic error that carries faults of several fields in its context."""
-
 
 class Spec(BaseModel):
     """A frozen spec that refuses unknown keys, NaN and infinities."""

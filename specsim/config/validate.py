@@ -11,7 +11,6 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from specsim.config.base import CROSS_FIELD
 from specsim.config.nodes import (
     Document,
     Items,
@@ -160,10 +159,7 @@ def _faults(group: Sequence[_Located], spec_type: type[BaseModel]) -> list[Fault
 
 def _raised_faults(details: ErrorDetails) -> tuple[Fault, ...]:
     """Return the faults that a validator raised in one go."""
-    context = details.get("ctx", {})
-    if details["type"] == CROSS_FIELD:
-        return tuple(Fault("", None, None, path, message) for path, message in context["faults"])
-    cause = context.get("error")
+    cause = details.get("ctx", {}).get("error")
     return cause.faults if isinstance(cause, ConfigError) else ()
 
 

@@ -20,8 +20,6 @@ from specsim.sweep.plan import Case, SweepPlan
 if TYPE_CHECKING:
     import pandas as pd
 
-RUN_COLUMNS = ("point", "replication", "seed", "key", "status", "error")
-"""What identifies a row, before the keys varied."""
 ARM_PREFIXES = ("speculation", "baseline")
 """Where a metric without a prefix is looked up, in this order."""
 
