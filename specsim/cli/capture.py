@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from specsim.cli.language_models import Device, Dtype, refuse_missing_libraries
+
 _LIBRARIES = ("torch", "transformers")
-
-
-class Device(StrEnum):
-    """Where the models run."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Dtype(StrEnum):
-    """Format of the weights."""
-
-    float32 = "float32"
-    bfloat16 = "bfloat16"
-    float16 = "float16"
 
 
 def capture(
@@ -65,7 +49,7 @@ def capture(
     A capture that was killed goes on where it stopped: what is measured is kept beside the output until
     all is there. Nothing is downloaded.
     """
-    _refuse_missing_libraries()
+    refuse_missing_libraries(_LIBRARIES, purpose="capture")
     from calibrate.capture import CaptureSettings, idle_record
     from calibrate.capture import capture as capture_trace
     from calibrate.design import design
@@ -98,16 +82,6 @@ def capture(
             benches, cells, settings, output, facts=facts, meter=meter, idle=idle, on_cell=on_cell
         )
     typer.echo(f"{path}: {len(cells)} cells of {len(models)} models, {repeats} repeats")
-
-
-def _refuse_missing_libraries() -> None:
-    from specsim.errors import ConfigError
-
-    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"capture needs {', '.join(missing)}, not installed: pip install 'specsim-llm[models]'"
-        )
 
 
 @contextmanager

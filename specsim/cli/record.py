@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import sys
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specsim.cli.language_models import Device, Dtype, refuse_missing_libraries
+
 if TYPE_CHECKING:
     from specsim.recording import LanguageModel, PromptLookup, RecordedDraft, RecordingSettings
     from specsim.recording.warp import Warp
@@ -21,22 +22,6 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("torch", "transformers", "safetensors", "gguf", "accelerate")
 _EXIT = "exit:"
-
-
-class Device(StrEnum):
-    """Where the models run."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Dtype(StrEnum):
-    """Precision of the arithmetic."""
-
-    float32 = "float32"
-    bfloat16 = "bfloat16"
-    float16 = "float16"
 
 
 class SampleMethod(StrEnum):
@@ -86,14 +71,13 @@ def record(
     A recording that was killed goes on where it stopped: finished batches are kept beside the output
     until all are there.
     """
-    _refuse_missing_libraries()
+    refuse_missing_libraries(_LIBRARIES, purpose="recording")
     _check_output(output, num_drafts=len(draft))
     # The slow imports come only now, when they are known to be there.
-    import torch
-
     from specsim.recording import PromptLookup, load_language_model, load_prompt_set
     from specsim.recording import record as record_traces
     from specsim.recording.prompt_sets import shipped_prompt_sets
+    from specsim.recording.step_bench import use_threads
     from specsim.recording.warp import Warp
 
     settings = _settings(
@@ -107,7 +91,7 @@ def record(
     prompt_sets = [load_prompt_set(name) for name in prompts or shipped_prompt_sets()]
     lookup = PromptLookup(prompt_lookup_max, prompt_lookup_min, num_speculative_tokens)
     if threads is not None:
-        torch.set_num_threads(threads)
+        use_threads(threads, device.value)
     model = load_language_model(target, device=device.value, dtype=dtype.value)
     warp = Warp(temperature if draft_temperature is None else draft_temperature)
     drafts = [_draft(word, model, warp, draft_sample_method.value, lookup) for word in draft]
@@ -120,16 +104,6 @@ def record(
         trace.save(path)
         typer.echo(f"{path}: {trace.num_prompts} prompts, {trace.num_tokens} tokens, {trace.header.draft}")
     shutil.rmtree(parts)
-
-
-def _refuse_missing_libraries() -> None:
-    from specsim.errors import ConfigError
-
-    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"recording needs {', '.join(missing)}, not installed: pip install 'specsim-llm[models]'"
-        )
 
 
 def _check_output(output: str, *, num_drafts: int) -> None:
