@@ -18,12 +18,9 @@ class Accelerator:
     ----------
     env
         The environment whose clock counts picoseconds.
-    name
-        Name of the profile, for the ledger.
     """
 
-    def __init__(self, env: simpy.Environment, name: str) -> None:
-        self.name = name
+    def __init__(self, env: simpy.Environment) -> None:
         self.busy_ps = 0
         self._env = env
         self._inbox: deque[tuple[int, simpy.Event]] = deque()

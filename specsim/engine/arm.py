@@ -27,7 +27,6 @@ from specsim.speculation import RoundSource, SampledRounds
 Progress = Callable[[int], None]
 """Called with the tokens emitted so far."""
 
-
 Columns: TypeAlias = dict[str, NDArray[Any] | Labels]
 """Columns of a table by name."""
 
@@ -96,16 +95,16 @@ def _clock_ps(time_s: Floats) -> Ints:
 
 def pair_of(env: simpy.Environment, target: Deployed, draft: Deployed | None) -> Pair:
     """Return target and draft on their accelerators; without a draft the target alone."""
-    device = Accelerator(env, target.profile.name)
+    device = Accelerator(env)
     model = Model(device, target.cost, prefills=target.prefills)
     if draft is None:
         return Pair(model)
-    draft_device = Accelerator(env, draft.profile.name) if draft.has_own_devices else device
+    draft_device = Accelerator(env) if draft.has_own_devices else device
     waiting = target.num_devices if draft.has_own_devices else max(target.num_devices - draft.num_devices, 0)
     return Pair(
         model,
         Model(draft_device, draft.cost, prefills=draft.prefills),
-        waiting_while_drafting_w=waiting * target.profile.idle_context_w,
+        waiting_while_drafting_w=waiting * target.profile.waiting_w,
         waiting_while_verifying_w=draft.waiting_w if draft.has_own_devices else 0.0,
     )
 

@@ -42,7 +42,7 @@ class Deployed:
     @property
     def waiting_w(self) -> float:
         """Power of all its devices while they wait with a model loaded, W."""
-        return self.num_devices * self.profile.idle_context_w
+        return self.num_devices * self.profile.waiting_w
 
 
 def deploy_target(scenario: Scenario) -> Deployed:

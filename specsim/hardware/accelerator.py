@@ -7,8 +7,8 @@ from typing import ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from specsim.config.base import Spec
-from specsim.errors import ConfigError, Fault
+from specsim.config.base import Spec, refuse
+from specsim.errors import ConfigError
 from specsim.hardware.energy import Power
 from specsim.hardware.formats import CacheDtype, Dtype
 from specsim.hardware.model import ModelSpec
@@ -122,7 +122,7 @@ class Accelerator(Spec):
         return 0.0 if self.power is None else self.power.idle_w
 
     @property
-    def idle_context_w(self) -> float:
+    def waiting_w(self) -> float:
         """Power while waiting with a model loaded, W; 0 where the profile has no power."""
         return 0.0 if self.power is None else self.power.waiting_w
 
@@ -134,9 +134,7 @@ class Accelerator(Spec):
     @model_validator(mode="after")
     def _check_energy(self) -> Self:
         if self.power is not None and not self.computes_energy:
-            raise ConfigError(
-                [Fault("", None, None, "power", f"kind {self.kind} computes no energy; remove it")]
-            )
+            refuse([("power", f"kind {self.kind} computes no energy; remove it")])
         return self
 
     def source_of(self, path: str) -> Source | None:

@@ -10,8 +10,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from specsim.config.base import Spec
-from specsim.errors import ConfigError, Fault
+from specsim.config.base import Spec, refuse
 from specsim.hardware.clock import CAP_SHARE, PowerCurve
 from specsim.units import Watts
 
@@ -76,14 +75,13 @@ class Power(Spec):
         faults = []
         if self.active_w >= CAP_SHARE * self.cap_w:
             message = f"{self.active_w:g} W is not below {CAP_SHARE:g} of the cap of {self.cap_w:g} W"
-            faults.append(Fault("", None, None, "active_w", message))
+            faults.append(("active_w", message))
         if self.waiting_w > self.active_w:
             key = "idle_w" if self.idle_context_w is None else "idle_context_w"
             message = f"{self.waiting_w:g} W is more than active_w of {self.active_w:g} W"
-            faults.append(Fault("", None, None, key, message))
+            faults.append((key, message))
         if self.idle_w > self.waiting_w:
             message = f"{self.idle_w:g} W is more than idle_context_w of {self.waiting_w:g} W"
-            faults.append(Fault("", None, None, "idle_w", message))
-        if faults:
-            raise ConfigError(faults)
+            faults.append(("idle_w", message))
+        refuse(faults)
         return self

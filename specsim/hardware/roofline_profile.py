@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from specsim.config.base import Spec
-from specsim.errors import ConfigError, Fault
+from specsim.config.base import Spec, refuse
+from specsim.errors import ConfigError
 from specsim.hardware.accelerator import Accelerator, Effect, Memory, Placement, accelerators
 from specsim.hardware.formats import ACTIVATION_BYTES, PLAIN_ARITHMETIC, Dtype, is_low_bit
 from specsim.hardware.limit import Limit
@@ -123,10 +123,14 @@ class Valid(Spec):
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
-        for key in ("num_positions", "context_tokens"):
-            given = getattr(self, key)
-            if given is not None and not 0 <= given[0] <= given[1]:
-                raise ConfigError([Fault("", None, None, key, f"{list(given)} is not a range [least, most]")])
+        ranges = {"num_positions": self.num_positions, "context_tokens": self.context_tokens}
+        refuse(
+            [
+                (key, f"{list(given)} is not a range [least, most]")
+                for key, given in ranges.items()
+                if given is not None and not 0 <= given[0] <= given[1]
+            ]
+        )
         return self
 
 
@@ -177,9 +181,7 @@ class RooflineProfile(Accelerator):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        faults = [*self._ridge_faults(), *self._clock_faults()]
-        if faults:
-            raise ConfigError([Fault("", None, None, path, message) for path, message in faults])
+        refuse([*self._ridge_faults(), *self._clock_faults()])
         return self
 
     def _ridge_faults(self) -> list[tuple[str, str]]:

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from specsim.arrays import Bools, Floats, to_picoseconds
-from specsim.config.base import Spec
-from specsim.errors import ConfigError, DomainError, Fault
+from specsim.arrays import PICOSECONDS_PER_SECOND, Bools, Floats, to_picoseconds
+from specsim.config.base import Spec, refuse
+from specsim.errors import ConfigError, DomainError
 from specsim.hardware.accelerator import Accelerator, Placement, accelerators
 from specsim.hardware.formats import Dtype
 from specsim.hardware.model import ModelSpec
@@ -44,16 +44,15 @@ class Grid(Spec):
     @model_validator(mode="after")
     def _check_grid(self) -> Self:
         faults = [
-            Fault("", None, None, name, "must increase")
+            (name, "must increase")
             for name, axis in self.axes
             if any(after <= before for before, after in pairwise(axis))
         ]
         expected = int(np.prod([len(axis) for _, axis in self.axes]))
         if len(self.step_s) != expected:
             message = f"has {len(self.step_s)} times; the axes have {expected} points"
-            faults.append(Fault("", None, None, "step_s", message))
-        if faults:
-            raise ConfigError(faults)
+            faults.append(("step_s", message))
+        refuse(faults)
         return self
 
     @property
@@ -169,10 +168,10 @@ class TableCosts:
         sequences = points[2].astype(np.int64) if len(points) > 2 else np.ones_like(positions)
         nothing = np.zeros_like(positions)
         least = self.steps(StepShape(sequences, positions, nothing, nothing, sequences * context, nothing))
-        below = np.flatnonzero(least.duration_ps < least.limit_s * 1e12)
+        below = np.flatnonzero(least.duration_ps < least.limit_s * PICOSECONDS_PER_SECOND)
         if below.size:
             first = below[0]
-            measured_s, limit_s = least.duration_ps[first] * 1e-12, least.limit_s[first]
+            measured_s, limit_s = least.duration_ps[first] / PICOSECONDS_PER_SECOND, least.limit_s[first]
             raise ConfigError(
                 f"profile '{self._name}': {measured_s:.3g} s at {positions[first]} positions and"
                 f" {context[first]} tokens of context is below the physical limit of {limit_s:.3g} s"

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from specsim.arrays import PICOSECONDS_PER_SECOND, Floats, Ints
+from specsim.arrays import NANOJOULES_PER_JOULE, PICOSECONDS_PER_SECOND, Floats, Ints
 from specsim.config import names
 from specsim.engine.deploy import Deployed, check_memory, deploy_draft, deploy_target
 from specsim.engine.price import price_rounds
@@ -26,7 +26,7 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 LOOKAHEADS = tuple(range(17))
 CONTEXTS = (0, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 
-_UNITS = {"ps": PICOSECONDS_PER_SECOND, "nj": 1e9}
+_UNITS = {"ps": PICOSECONDS_PER_SECOND, "nj": NANOJOULES_PER_JOULE}
 """How many of the engine's whole units make an SI unit."""
 
 Grid = list[list[float] | None]

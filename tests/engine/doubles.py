@@ -97,8 +97,8 @@ def run(
 ) -> tuple[Recorder, simpy.Environment]:
     """Serve requests with scripted rounds; return what was recorded and the clock."""
     env = simpy.Environment()
-    device = Accelerator(env, "target")
-    draft_device = Accelerator(env, "draft") if own_device else device
+    device = Accelerator(env)
+    draft_device = Accelerator(env) if own_device else device
     recorder = Recorder(len(prompts))
     server = Server(
         env,

@@ -11,7 +11,7 @@ from specsim.engine.accelerator import Accelerator
 
 def test_work_is_served_in_order_and_idle_time_is_not_busy() -> None:
     env = simpy.Environment()
-    accelerator = Accelerator(env, "device")
+    accelerator = Accelerator(env)
     ends: list[tuple[str, int]] = []
 
     def client(name: str, wait_ps: int, duration_ps: int) -> Generator[simpy.Event, None, None]:

@@ -140,8 +140,8 @@ def test_a_calibrated_profile_states_its_held_out_error() -> None:
 
 
 def test_waiting_power_is_idle_power_unless_given() -> None:
-    assert _read(_EXAMPLE).idle_context_w == 70
-    assert _read(_EXAMPLE.replace("idle_w: 70", "idle_w: 70, idle_context_w: 100")).idle_context_w == 100
+    assert _read(_EXAMPLE).waiting_w == 70
+    assert _read(_EXAMPLE.replace("idle_w: 70", "idle_w: 70, idle_context_w: 100")).waiting_w == 100
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
