@@ -16,12 +16,9 @@ import typer
 from specsim.cli.language_models import Device, Dtype, refuse_missing_libraries
 
 if TYPE_CHECKING:
-    from specsim.recording import LanguageModel, PromptLookup, RecordedDraft, RecordingSettings
-    from specsim.recording.warp import Warp
-    from specsim.speculation.trace import DraftSampleMethod
+    from specsim.recording import RecordingSettings
 
 _LIBRARIES = ("torch", "transformers", "safetensors", "gguf", "accelerate")
-_EXIT = "exit:"
 
 
 class SampleMethod(StrEnum):
@@ -38,9 +35,18 @@ def record(
         typer.Option("-o", "--output", help="Trace to write; with several drafts it holds {draft}."),
     ],
     draft: Annotated[
-        list[str],
-        typer.Option(help="lookup, exit:LAYERS, or a model that shares the tokenizer; may be repeated."),
-    ],
+        list[str] | None,
+        typer.Option(
+            help="lookup, exit:LAYERS, module:PACKAGE:FUNCTION (called with the target's network, gives a"
+            " module), a trained head, or a model that shares the tokenizer; may be repeated."
+        ),
+    ] = None,
+    is_ngram: Annotated[
+        bool,
+        typer.Option("--ngram", help="TARGET is text, a file or folder: count its n-grams, without models."),
+    ] = False,
+    ngram_order: Annotated[int, typer.Option(help="With --ngram: longest n-grams, words.")] = 4,
+    ngram_vocabulary: Annotated[int, typer.Option(help="With --ngram: most words.")] = 2000,
     prompts: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +64,16 @@ def record(
     ] = SampleMethod.probabilistic,
     prompt_lookup_max: Annotated[int, typer.Option(help="Longest n-gram of the lookup.")] = 3,
     prompt_lookup_min: Annotated[int, typer.Option(help="Shortest n-gram of the lookup.")] = 1,
-    num_speculative_tokens: Annotated[int, typer.Option(help="Most tokens that the lookup proposes.")] = 8,
+    num_speculative_tokens: Annotated[
+        int, typer.Option(help="Most tokens that a lookup or a trained head drafts.")
+    ] = 8,
+    union: Annotated[
+        int, typer.Option(min=0, help="Keep both models at the union of so many most probable tokens.")
+    ] = 0,
+    tails: Annotated[
+        int, typer.Option(min=0, help="Tokens to go on drafting after a rejection, at every position.")
+    ] = 0,
+    first: Annotated[int | None, typer.Option(min=1, help="Record so many prompts of each set only.")] = None,
     max_tokens: Annotated[int, typer.Option(help="Most tokens of a continuation.")] = 160,
     batch_size: Annotated[int, typer.Option(help="Prompts sampled together.")] = 16,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
@@ -71,11 +86,21 @@ def record(
     A recording that was killed goes on where it stopped: finished batches are kept beside the output
     until all are there.
     """
+    from specsim.errors import ConfigError
+
+    if is_ngram:
+        _check_output(output, num_drafts=1)
+        _record_ngrams(target, Path(output), order=ngram_order, most_words=ngram_vocabulary)
+        return
+    if not draft:
+        raise ConfigError("--draft: missing; lookup, exit:LAYERS or a model (or --ngram for text)")
     refuse_missing_libraries(_LIBRARIES, purpose="recording")
     _check_output(output, num_drafts=len(draft))
     # The slow imports come only now, when they are known to be there.
     from specsim.recording import PromptLookup, load_language_model, load_prompt_set
     from specsim.recording import record as record_traces
+    from specsim.recording.extras import Extras
+    from specsim.recording.named_drafts import named_draft
     from specsim.recording.prompt_sets import shipped_prompt_sets
     from specsim.recording.step_bench import use_threads
     from specsim.recording.warp import Warp
@@ -89,12 +114,14 @@ def record(
         seed=seed,
     )
     prompt_sets = [load_prompt_set(name) for name in prompts or shipped_prompt_sets()]
+    prompt_sets = [part.model_copy(update={"prompts": part.prompts[:first]}) for part in prompt_sets]
     lookup = PromptLookup(prompt_lookup_max, prompt_lookup_min, num_speculative_tokens)
     if threads is not None:
         use_threads(threads, device.value)
     model = load_language_model(target, device=device.value, dtype=dtype.value)
     warp = Warp(temperature if draft_temperature is None else draft_temperature)
-    drafts = [_draft(word, model, warp, draft_sample_method.value, lookup) for word in draft]
+    method, extras = draft_sample_method.value, Extras(union, tails, seed)
+    drafts = [named_draft(word, model, warp, method=method, lookup=lookup, extras=extras) for word in draft]
     total = max_tokens * sum(len(prompt_set.prompts) for prompt_set in prompt_sets)
     parts = Path(f"{output}.parts")
     with _progress(total) as on_tokens:
@@ -104,6 +131,16 @@ def record(
         trace.save(path)
         typer.echo(f"{path}: {trace.num_prompts} prompts, {trace.num_tokens} tokens, {trace.header.draft}")
     shutil.rmtree(parts)
+
+
+def _record_ngrams(text: Path, output: Path, *, order: int, most_words: int) -> None:
+    """Write the counts of a text, for ``distributions: {kind: ngram}``."""
+    from specsim.speculation.ngram import counts_of_files, save_counts
+
+    counts, vocabulary = counts_of_files([text], order=order, most_words=most_words)
+    save_counts(counts, output, vocabulary=vocabulary.words, source=text.name)
+    kinds = ", ".join(str(len(grams)) for grams in counts.grams)
+    typer.echo(f"{output}: {counts.vocabulary_size} words, {kinds} n-grams of order 1 to {order}")
 
 
 def _check_output(output: str, *, num_drafts: int) -> None:
@@ -122,26 +159,6 @@ def _settings(**flags: float | None) -> RecordingSettings:
     from specsim.recording import RecordingSettings
 
     return validate(RecordingSettings, parse(json.dumps(flags), file="command line"))
-
-
-def _draft(
-    word: str, target: LanguageModel, warp: Warp, method: DraftSampleMethod, lookup: PromptLookup
-) -> RecordedDraft:
-    """Return the draft that a word of the command line names."""
-    from specsim.errors import ConfigError
-    from specsim.recording import early_exit, load_language_model, model_draft
-
-    if word == "lookup":
-        return lookup
-    if word.startswith(_EXIT):
-        layers = word.removeprefix(_EXIT)
-        if not layers.isdecimal():
-            raise ConfigError(f"--draft '{word}': exit:LAYERS needs a whole number, such as exit:24")
-        return early_exit(target, int(layers), warp, draft_sample_method=method)
-    if not Path(word).exists():
-        raise ConfigError(f"--draft '{word}': neither lookup, exit:LAYERS nor a model on disk")
-    loaded = load_language_model(word, device=target.device.type, dtype=target.dtype)
-    return model_draft(target, loaded, warp, draft_sample_method=method)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from specsim.speculation.lookahead.fixed import Fixed, FixedSpec
 from specsim.speculation.lookahead.heuristic import Heuristic, HeuristicSpec
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.lookup import LookupDraft, LookupSpec
+from specsim.speculation.ngram import NgramPair, NgramSpec
 from specsim.speculation.path_rounds import PathRounds
 from specsim.speculation.plain_rounds import PlainRounds
 from specsim.speculation.rates import RatesDistributions, RatesSpec
@@ -88,6 +89,8 @@ __all__ = [
     "LookaheadPolicy",
     "LookupDraft",
     "LookupSpec",
+    "NgramPair",
+    "NgramSpec",
     "OptimalSpec",
     "OptimalVerifier",
     "Path",

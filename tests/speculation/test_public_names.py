@@ -44,6 +44,8 @@ def test_the_public_names_are_these_and_exist() -> None:
         "LookaheadPolicy",
         "LookupDraft",
         "LookupSpec",
+        "NgramPair",
+        "NgramSpec",
         "OptimalSpec",
         "OptimalVerifier",
         "Path",
