@@ -12,7 +12,7 @@ from specsim.errors import DomainError
 from specsim.results.accounting import divide
 from specsim.results.statistics import interval, resample
 from specsim.results.summary import Bounds, Estimate, Intervals, Speedup, finite
-from specsim.results.sums import MEANS, Sums
+from specsim.results.sums import MEANS, Sums, totals_of
 from specsim.streams import RandomStreams
 
 
@@ -35,8 +35,7 @@ class Comparison:
         sizes = {len(arm["requests"]) for arm in sums}
         if len(sizes) != 1 or any(not np.array_equal(arm["requests"], sums[0]["requests"]) for arm in sums):
             raise DomainError("the two arms do not hold the same requests, so they cannot be paired")
-        totals = [{name: values.sum(keepdims=True) for name, values in arm.items()} for arm in sums]
-        return cls(totals, resample(list(sums), streams), sizes.pop())
+        return cls([totals_of(arm) for arm in sums], resample(list(sums), streams), sizes.pop())
 
     def speedup(self) -> Speedup:
         """Ratios of the arms, above 1 where speculation gains; from sums, never a mean of ratios."""

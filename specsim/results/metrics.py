@@ -24,7 +24,7 @@ from specsim.results.accounting import (
     step_rows,
     step_time_s,
 )
-from specsim.results.sums import MEANS, RequestTimes, Sums, step_flops
+from specsim.results.sums import MEANS, RequestTimes, Sums, is_draft, step_energy_j, step_flops, totals_of
 
 Metric: TypeAlias = int | float | str | list[float] | dict[str, float] | None
 Metrics: TypeAlias = dict[str, Metric]
@@ -70,7 +70,7 @@ def arm_metrics(
     method
         How energy was measured, in words.
     """
-    totals = {name: values.sum(keepdims=True) for name, values in sums.items()}
+    totals = totals_of(sums)
     means = {name: float(ratio.of(totals)[0]) for name, ratio in MEANS.items()}
     energy = _energy_parts(arm)
     throughputs = ["request_throughput", "request_goodput", "output_throughput", "total_token_throughput"]
@@ -91,9 +91,7 @@ def arm_metrics(
         "static_power_baseline_watts": arm.idle_power_w,
         "measurement_method": method,
         "limit_fraction": _limit_fraction(arm, "limit_s", step_time_s(arm.steps)),
-        "energy_limit_fraction": _limit_fraction(
-            arm, "limit_j", arm.steps.floats("draft_energy_j") + arm.steps.floats("target_energy_j")
-        ),
+        "energy_limit_fraction": _limit_fraction(arm, "limit_j", step_energy_j(arm)),
         **_limits_per_token(arm),
         "energy_joules": energy,
         "time_seconds": partition(
@@ -108,9 +106,8 @@ def acceptance_metrics(arm: ArmTables, sums: Sums, *, num_speculative_tokens: in
 
     The per-position rates are unconditional: rounds that kept the token of this depth ÷ rounds that draft.
     """
-    is_counted = (arm.rounds.ints("num_drafted") > 0) & ~arm.rounds.bools("is_censored")
-    accepted = arm.rounds.ints("num_accepted")[is_counted]
-    totals = {name: values.sum(keepdims=True) for name, values in sums.items()}
+    accepted = arm.rounds.ints("num_accepted")[is_draft(arm)]
+    totals = totals_of(sums)
     num_drafts = len(accepted)
     kept = np.bincount(accepted, minlength=num_speculative_tokens + 1)
     at_least = np.cumsum(kept[::-1])[::-1][1:]

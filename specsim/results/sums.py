@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from specsim.arrays import Floats, Ints
+from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import DomainError
 from specsim.results.accounting import (
     ArmTables,
@@ -121,6 +121,16 @@ def prompt_sums(arm: ArmTables, *, slo: Mapping[str, float], draft_flops_ratio: 
     return {name: by_row(prompts, values, len(numbers)) for name, values in by_request.items()}
 
 
+def totals_of(sums: Sums) -> Sums:
+    """Add up each sum over all prompts, [1]."""
+    return {name: values.sum(keepdims=True) for name, values in sums.items()}
+
+
+def is_draft(arm: ArmTables) -> Bools:
+    """Tell which rounds count as drafts: they drafted, and the recording does not end inside, [rounds]."""
+    return (arm.rounds.ints("num_drafted") > 0) & ~arm.rounds.bools("is_censored")
+
+
 def meets_objectives(times: RequestTimes, slo: Mapping[str, float]) -> Floats:
     """Return 1.0 for each request within the limits, as goodput counts them, [requests].
 
@@ -145,7 +155,7 @@ def meets_objectives(times: RequestTimes, slo: Mapping[str, float]) -> Floats:
 def _round_sums(arm: ArmTables, requests: Ints, steps: Ints) -> Sums:
     drafted = arm.rounds.floats("num_drafted")
     accepted = arm.rounds.floats("num_accepted")
-    is_counted = (drafted > 0) & ~arm.rounds.bools("is_censored")
+    is_counted = is_draft(arm)
     return {
         name: by_row(requests, values, len(arm.requests))
         for name, values in (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from specsim.arrays import Floats, Ints
+from specsim.results.accounting import by_row, divide
 from specsim.results.statistics import NUM_RESAMPLES, interval
 from specsim.streams import Purpose, RandomStreams
 
@@ -45,8 +46,7 @@ class Arm:
             for column in ("arrival_s", "first_token_s", "finish_s", "num_output_tokens")
         )
         _, prompt = np.unique(rows["prompt"].to_numpy(), return_inverse=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tpot = np.where(tokens > 1, (finish - first) / (tokens - 1.0), np.nan)
+        tpot = divide(finish - first, tokens - 1.0)
         latencies = {"ttft": first - arrival, "tpot": tpot, "e2el": finish - arrival}
         return cls(prompt.astype(np.int64), latencies, tokens - 1.0)
 
@@ -60,8 +60,7 @@ class Arm:
         values = self.latencies_s[quantity]
         known = ~np.isnan(values)
         sums = self._by_prompt(np.where(known, values, 0.0))
-        with np.errstate(invalid="ignore"):
-            return np.asarray((weights @ sums) / (weights @ self._by_prompt(known.astype(np.float64))))
+        return divide(weights @ sums, weights @ self._by_prompt(known.astype(np.float64)))
 
     def percentile_s(self, quantity: str, probability: float, weights: Floats) -> Floats:
         """Percentile (Hyndman and Fan 1996, type 7) under whole weights of the prompts, [sets], s."""
@@ -83,11 +82,10 @@ class Arm:
         """Time of all tokens after the first ÷ their number, [sets], s."""
         tokens = self._by_prompt(np.where(self.decode_tokens > 0, self.decode_tokens, 0.0))
         tpot = np.where(self.decode_tokens > 0, self.latencies_s["tpot"], 0.0)
-        with np.errstate(invalid="ignore"):
-            return np.asarray((weights @ self._by_prompt(tpot * self.decode_tokens)) / (weights @ tokens))
+        return divide(weights @ self._by_prompt(tpot * self.decode_tokens), weights @ tokens)
 
     def _by_prompt(self, values: Floats) -> Floats:
-        return np.bincount(self.prompt, weights=values, minlength=self.num_prompts).astype(np.float64)
+        return by_row(self.prompt, values, self.num_prompts)
 
 
 Arms: TypeAlias = Mapping[str, Arm]
