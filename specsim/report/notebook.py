@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specsim.report.tables import comparison_rows
+from specsim.report.tables import comparison_head, comparison_rows
 from specsim.results.result import SimulationResult
 
 
@@ -17,8 +17,7 @@ def cell_html(result: SimulationResult) -> str:
     from markupsafe import escape
 
     summary = result.summary()
-    arms = ("baseline",) if summary["speculation"] is None else ("baseline", "speculation", "change")
-    head = "".join(f"<th>{arm}</th>" for arm in ("", *arms))
+    head = "".join(f"<th>{title}</th>" for title in ("", *comparison_head(summary)))
     rows = "".join(
         f"<tr><th>{escape(title)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
         for title, *cells in comparison_rows(summary)

@@ -7,7 +7,13 @@ from pydantic import JsonValue
 from specsim.report.figures import run_plots
 from specsim.report.html import HtmlTable, Page, Section, draw, render
 from specsim.report.run_files import Run
-from specsim.report.tables import breakdown_rows, comparison_rows, reading_note, speedup_line
+from specsim.report.tables import (
+    breakdown_rows,
+    comparison_head,
+    comparison_rows,
+    reading_note,
+    speedup_line,
+)
 from specsim.report.what_if import WhatIf, shipped_devices, what_if
 from specsim.results.metrics import Metrics
 from specsim.results.summary import number
@@ -28,7 +34,6 @@ def run_report(run: Run) -> str:
     """
     summary = run.summary
     scenario = Scenario.model_validate(summary["scenario"])
-    arms = ("baseline",) if summary["speculation"] is None else ("baseline", "speculation", "change")
     lines = [reading_note(summary)]
     if summary["speedup"] is not None:
         lines.append(speedup_line(summary["speedup"]))
@@ -43,7 +48,9 @@ def run_report(run: Run) -> str:
                 "In numbers",
                 tables=(
                     HtmlTable(
-                        "Both arms, on the same luck", ("metric", *arms), list(comparison_rows(summary))
+                        "Both arms, on the same luck",
+                        ("metric", *comparison_head(summary)),
+                        list(comparison_rows(summary)),
                     ),
                     HtmlTable("Where everything goes", head, rows),
                 ),

@@ -10,7 +10,7 @@ import numpy as np
 from specsim.arrays import Bools, Floats
 from specsim.report.figures import Plot
 from specsim.report.plots import plot_against_batch, plot_map, plot_pareto, plot_tornado
-from specsim.report.plots.labels import label
+from specsim.report.plots.labels import label, shown_value
 from specsim.sweep.table import SweepTable
 
 if TYPE_CHECKING:
@@ -143,11 +143,7 @@ def _tornado(sweep: SweepTable) -> Iterator[Plot]:
 
 def _ends(table: pd.DataFrame) -> list[tuple[str, str, str]]:
     rows = table[["key", "low_label", "high_label"]].itertuples(index=False, name=None)
-    return [(str(key), _short(low), _short(high)) for key, low, high in rows]
-
-
-def _short(label_: object) -> str:
-    return f"{label_:.4g}" if isinstance(label_, float) else str(label_)
+    return [(str(key), shown_value(low), shown_value(high)) for key, low, high in rows]
 
 
 def _is_positive(points: pd.DataFrame, axis: str) -> bool:

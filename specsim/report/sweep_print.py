@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from specsim.report.columns import print_columns
+from specsim.report.plots.labels import shown_value
 from specsim.scenario import REFERENCES
 from specsim.sweep.estimates import PointEstimate, point_estimates
 from specsim.sweep.table import SweepTable
@@ -45,7 +46,7 @@ def print_sweep(table: SweepTable, stream: TextIO, *, folder: Path | None = None
     rows = [
         [
             str(number),
-            *(_label(table.columns[axis][row]) for axis in table.axes),
+            *(shown_value(table.columns[axis][row]) for axis in table.axes),
             _verdict(table, row),
             *(_estimate(estimates[at]) for _, estimates in columns),
         ]
@@ -89,7 +90,7 @@ def _headline(table: SweepTable) -> str:
         at, best = max(known, key=lambda pair: pair[1])
         row = list(_points(table).values())[at]
         names = short_keys(table.axes)
-        labels = [_label(table.columns[axis][row]) for axis in table.axes]
+        labels = [shown_value(table.columns[axis][row]) for axis in table.axes]
         where = ", ".join(f"{name}={shown}" for name, shown in zip(names, labels, strict=True))
         text += f" Largest speed-up per user {best:.2f}x at {where}"
         text += f" (the largest of {len(known)}: an upper end)." if len(known) > 1 else "."
@@ -149,11 +150,11 @@ def _analysis(table: SweepTable) -> Iterator[str]:
 
 
 def _crossing(found: Mapping[str, Any]) -> str:
-    others = ", ".join(f"{key}={_label(label)}" for key, label in found["others"].items())
+    others = ", ".join(f"{key}={shown_value(label)}" for key, label in found["others"].items())
     ends = [found["low"], found["high"]]
-    interval = " to ".join("beyond the range" if end is None else _label(end) for end in ends)
+    interval = " to ".join("beyond the range" if end is None else shown_value(end) for end in ends)
     gains = f"above 1 on the {'lower' if found['gains'] == 'below' else 'upper'} side"
-    return f"{others + ': ' if others else ''}{_label(found['place'])} [{interval}], {gains}"
+    return f"{others + ': ' if others else ''}{shown_value(found['place'])} [{interval}], {gains}"
 
 
 def _effect(effect: Mapping[str, Any]) -> str:
@@ -163,7 +164,7 @@ def _effect(effect: Mapping[str, Any]) -> str:
 
 
 def _bar(bar: Mapping[str, Any]) -> str:
-    ends = [f"{_label(bar[f'{end}_label'])}: {_value(bar[f'at_{end}'])}" for end in ("low", "high")]
+    ends = [f"{shown_value(bar[f'{end}_label'])}: {_value(bar[f'at_{end}'])}" for end in ("low", "high")]
     return f"{bar['key']}: {', '.join(ends)}{'  (turns the verdict)' if bar['crosses_one'] else ''}"
 
 
@@ -189,7 +190,3 @@ def _estimate(estimate: PointEstimate | None) -> str:
 
 def _value(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
-
-
-def _label(label: object) -> str:
-    return f"{label:.4g}" if isinstance(label, float) else str(label)

@@ -11,7 +11,7 @@ import numpy as np
 from specsim.config import parse
 from specsim.errors import ConfigError
 from specsim.report.html import HtmlTable, Page, Section, draw, render
-from specsim.report.plots.labels import label
+from specsim.report.plots.labels import label, shown_value
 from specsim.report.sweep_plots import sweep_plots
 from specsim.report.what_if import WhatIf, shipped_devices, what_if
 from specsim.scenario import scenario_of
@@ -134,4 +134,4 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, dict):
         return ", ".join(f"{key} {_cell(item)}" for key, item in value.items()) or "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return shown_value(value)

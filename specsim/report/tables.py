@@ -88,14 +88,18 @@ def _wrapped(line: str, width: int) -> str:
 
 def _comparison(summary: Summary) -> Iterator[Table | str]:
     """Baseline | speculation | change, with 95 % intervals below the values that have one."""
-    speculation = summary["speculation"]
-    table = _plain_table("", "baseline", *(() if speculation is None else ("speculation", "change")))
+    table = _plain_table("", *comparison_head(summary))
     for row in comparison_rows(summary):
         table.add_row(*row)
     yield table
     yield reading_note(summary)
     if summary["speedup"] is not None:
         yield speedup_line(summary["speedup"])
+
+
+def comparison_head(summary: Summary) -> tuple[str, ...]:
+    """Return the titles of the columns of `comparison_rows` after the first."""
+    return ("baseline",) if summary["speculation"] is None else ("baseline", "speculation", "change")
 
 
 def comparison_rows(summary: Summary) -> Iterator[tuple[str, ...]]:

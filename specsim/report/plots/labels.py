@@ -1,4 +1,4 @@
-"""Axis labels: what a metric or a column is called in a figure, with its unit."""
+"""Axis labels: what a metric or a column is called in a figure, with its unit, and its values as shown."""
 
 from __future__ import annotations
 
@@ -54,3 +54,14 @@ def label(key: str) -> str:
         if column.name == key:
             return f"{column.meaning}, {column.unit}" if column.unit else column.meaning
     return _METRICS.get(key, key.rpartition(".")[2].replace("_", " "))
+
+
+def shown_value(value: object) -> str:
+    """Return a value of an axis as it is shown: four digits of a number that is not whole.
+
+    Examples
+    --------
+    >>> shown_value(0.123456), shown_value(16), shown_value("l4")
+    ('0.1235', '16', 'l4')
+    """
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

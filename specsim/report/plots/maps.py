@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.report.palette import DIVERGING_MAP, SEQUENTIAL_MAP
-from specsim.report.plots.labels import label
+from specsim.report.plots.labels import label, shown_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +52,8 @@ def plot_map(table: pd.DataFrame, axes: Axes, *, x: str, y: str, value: str, is_
         _write_numbers(axes, values, image.cmap(scale(values)))
     if is_ratio:
         _outline_gains(axes, values > 1.0)
-    axes.set_xticks(np.arange(table.shape[1]) + 0.5, [_shown(name) for name in table.columns])
-    axes.set_yticks(np.arange(table.shape[0]) + 0.5, [_shown(name) for name in table.index])
+    axes.set_xticks(np.arange(table.shape[1]) + 0.5, [shown_value(name) for name in table.columns])
+    axes.set_yticks(np.arange(table.shape[0]) + 0.5, [shown_value(name) for name in table.index])
     axes.grid(visible=False)
     axes.set_xlabel(label(x))
     axes.set_ylabel(label(y))
@@ -91,7 +91,3 @@ def _outline_gains(axes: Axes, gains: np.ndarray) -> None:
                 axes.plot([column + 1, column + 1], [row, row + 1], color="black", linewidth=1.8)
             if row + 1 < rows and gains[row, column] != gains[row + 1, column]:
                 axes.plot([column, column + 1], [row + 1, row + 1], color="black", linewidth=1.8)
-
-
-def _shown(name: object) -> str:
-    return f"{name:.4g}" if isinstance(name, float) else str(name)
