@@ -26,6 +26,8 @@ _WEAK = 0.35
 _WEAK_OVERHEAD = 0.8
 """The same of a figure that may be nothing: it then says little more than that."""
 _CHI_SQUARED_95 = 3.841
+_LEAST_CORNER_CELLS = 8
+"""Fewer cells around the corner cannot say that it is sharp: a kernel's step looks the same."""
 _MOST_CONDITION = 1e5
 """Beyond it the Jacobian's smallest direction is noise."""
 _LEAST_STEP = 0.01
@@ -93,7 +95,12 @@ def structural(law: TimeLaw, free: Sequence[Parameter]) -> list[NotIdentified]:
 
 
 def weak(
-    law: TimeLaw, free: Sequence[Parameter], solved: Regression, *, inflation: float
+    law: TimeLaw,
+    free: Sequence[Parameter],
+    solved: Regression,
+    values: Mapping[str, float | None],
+    *,
+    inflation: float,
 ) -> NotIdentified | None:
     """Return the figure that a fit tells least, if it is less than it takes; None where all are told.
 
@@ -104,8 +111,13 @@ def weak(
     for index, one in enumerate(free):
         internal = float(solved.values[index])
         value, error = one.to_value(internal), float(errors[index])
+        is_sharp = one.path == "overhead.smooth_exponent" and value > one.typical
+        if is_sharp and num_corner_cells(law, values) >= _LEAST_CORNER_CELLS:
+            # How sharp a sharp corner is means nothing, but that it is not the prior's does.
+            prior = value_of(law.prior, one.path) or one.typical
+            if internal - one.to_internal(prior) > 2.0 * error:
+                continue
         if solved.is_at_bound[index]:
-            is_sharp = one.path == "overhead.smooth_exponent" and value > one.typical
             if not is_sharp:
                 continue
             relative, reason = np.inf, "the corner between memory and compute is not resolved"
@@ -119,6 +131,13 @@ def weak(
         if relative > 1.0 and (worst is None or relative > worst[0]):
             worst = (float(relative), _held(law, one.path, reason))
     return None if worst is None else worst[1]
+
+
+def num_corner_cells(law: TimeLaw, values: Mapping[str, float | None]) -> int:
+    """Return how many cells have memory and compute time within a factor of two of each other."""
+    step = law.parts(1).step_time(values)
+    ratio = step.compute_s / step.memory_s
+    return int(np.sum((ratio > 0.5) & (ratio < 2.0)))
 
 
 def _degenerate(

@@ -134,9 +134,9 @@ def _told(
     while True:
         held = {one.path: one.value for one in missing}
         left = [one for one in free if one.path not in held]
-        _, solved = law.fit(left, form, held=held)
+        values, solved = law.fit(left, form, held=held)
         inflation = inflation_of(law, solved.residuals, curve_order(law))
-        least = weak(law, left, solved, inflation=inflation)
+        least = weak(law, left, solved, values, inflation=inflation)
         if least is None:
             return left, missing
         missing = [*missing, least]

@@ -11,11 +11,10 @@ from calibrate.law import TimeLaw
 from calibrate.measurements import Measurements
 from calibrate.observations import observe
 from calibrate.predict import Predictor
-from calibrate.select import curve_order
+from calibrate.select import curve_order, leaves_models_out
 from specsim.arrays import Bools, Floats
 from specsim.hardware import RooflineProfile
 
-_LEAST_MODELS = 3
 _NUM_FOLDS = 5
 POSITION_BINS = ((1, 1), (2, 8), (9, 64), (65, 512), (513, 10**9))
 """Positions of a step that errors are shown for."""
@@ -83,7 +82,8 @@ def hold_out(
 ) -> HeldOut:
     """Predict every cell by a fit of the others.
 
-    Left out at a time is a model where there are three, else every fifth cell of each curve.
+    Left out at a time is a model where the others still tell all figures, else every fifth cell of each
+    curve.
 
     Parameters
     ----------
@@ -105,11 +105,11 @@ def hold_out(
 
 
 def _folds(cells: Measurements, prior: RooflineProfile) -> tuple[str, Iterator[Bools]]:
-    names = np.array([one.name for one in cells.models])[cells.model]
-    distinct = np.unique(names)
-    if len(distinct) >= _LEAST_MODELS:
-        return "one model at a time", (names == name for name in distinct)
-    rank = curve_order(TimeLaw(cells, prior))
+    law = TimeLaw(cells, prior)
+    if leaves_models_out(law):
+        names = np.array([one.name for one in cells.models])[cells.model]
+        return "one model at a time", (names == name for name in np.unique(names))
+    rank = curve_order(law)
     return "every fifth cell", (rank % _NUM_FOLDS == fold for fold in range(_NUM_FOLDS))
 
 

@@ -239,7 +239,7 @@ def _fitted(law: PowerLaw, profile: RooflineProfile, timed: TimeFit) -> PowerFit
         missing.append(worst)
     figures = figures_of([*timing, *power], solved)
     untold = _idle_arithmetic(law, profile, values)
-    if untold is not None:
+    if untold is not None and untold.path not in {one.path for one in missing}:
         missing.append(untold)
         figures = tuple(one for one in figures if one.path != untold.path)
     fitted = {one.path: one.value for one in figures}

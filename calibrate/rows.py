@@ -100,7 +100,7 @@ def trace_of(
         rows = _Rows(table[is_round], ROUND_COLUMNS, header, file, numbers[is_round])
         rounds = _rounds(rows, lookup)
         dropped += rows.dropped
-    noted += _dropped_warnings(dropped, file)
+    noted += _dropped_warnings(sorted(dropped), file)
     if len(dropped) > MAX_BAD_FRACTION * len(table):
         reasons = [Fault(file, None, None, fault.path, fault.message) for fault in noted[-3:]]
         raise ConfigError(

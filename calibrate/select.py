@@ -12,8 +12,6 @@ from calibrate.parameters import Parameter
 from specsim.arrays import Bools, Floats, Ints
 
 NUM_FOLDS = 5
-_LEAST_MODELS = 3
-"""With as many models, what is left out is a model: a form must hold for one that it has not seen."""
 TIE = 1.05
 """A tile must be this much better than none, and a table than the law, which alone leaves the points."""
 _SCALE = 0.05
@@ -115,12 +113,21 @@ def _misses(
     return np.abs(np.expm1(np.concatenate(residuals)))
 
 
+def leaves_models_out(law: TimeLaw) -> bool:
+    """Tell whether a fit without one model can still tell bandwidth, time a layer and time a step apart."""
+    names = {law.cells.models[index].name for index in law.cells.model.tolist()}
+    num_constants = 3 if law.parts(1).has_launch.any() else 2
+    return len(names) > num_constants
+
+
 def _folds(law: TimeLaw) -> Iterator[Bools]:
-    """Yield what is left out: a model at a time where there are three, else every fifth cell of a curve."""
+    """Yield what is left out: a model at a time where that can be, else every fifth cell of a curve.
+
+    A form must hold for a model that it has not seen.
+    """
     models = law.cells.model
-    distinct = np.unique(models)
-    if len(distinct) >= _LEAST_MODELS:
-        for model in distinct:
+    if leaves_models_out(law):
+        for model in np.unique(models):
             yield models == model
         return
     rank = curve_order(law)
