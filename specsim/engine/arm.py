@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import simpy
@@ -27,7 +27,7 @@ from specsim.speculation import RoundSource, SampledRounds
 Progress = Callable[[int], None]
 """Called with the tokens emitted so far."""
 
-Columns: TypeAlias = dict[str, NDArray[Any] | Labels]
+Columns: TypeAlias = dict[str, NDArray[np.generic] | Labels]
 """Columns of a table by name."""
 
 

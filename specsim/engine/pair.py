@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from specsim.arrays import PICOSECONDS_PER_SECOND, Ints, to_nanojoules
+from specsim.arrays import PICOSECONDS_PER_SECOND, Floats, Ints, to_nanojoules
 from specsim.engine.accelerator import Accelerator
 from specsim.engine.shapes import contexts, draft_passes, draft_positions, verification_shape
 from specsim.hardware.step import CostModel, StepCosts, StepShape
 from specsim.speculation.rounds import Rounds
 
-StepColumns = dict[str, NDArray[Any]]
+StepColumns: TypeAlias = dict[str, Ints | Floats]
+"""Columns of the steps table by name, [steps] each, in the engine's whole units."""
 
 
 @dataclass(slots=True)

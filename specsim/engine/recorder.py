@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +42,10 @@ class Recorder:
         self._first_token_ps: Ints = np.zeros(num_requests, dtype=np.int64)
         self._finish_ps: Ints = np.zeros(num_requests, dtype=np.int64)
         self._num_output_tokens: Ints = np.zeros(num_requests, dtype=np.int64)
-        self._steps: dict[str, list[NDArray[Any]]] = {}
-        self._rounds: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, dtype)] for name, dtype in _ROUNDS}
+        self._steps: dict[str, list[NDArray[np.generic]]] = {}
+        self._rounds: dict[str, list[NDArray[np.generic]]] = {
+            name: [np.zeros(0, dtype)] for name, dtype in _ROUNDS
+        }
 
     def add_rounds(self, request: Ints, rounds: Rounds, *, is_censored: Bools) -> None:
         """Append R rounds of the sequences of ``request`` [B], which are the next R steps."""
@@ -64,7 +65,7 @@ class Recorder:
         """Append the steps of a block that begins at ``start_ps``."""
         ends_ps = start_ps + np.cumsum(block.duration_ps)
         count = ends_ps.size
-        own: dict[str, NDArray[Any]] = {
+        own: dict[str, NDArray[np.generic]] = {
             "step": np.arange(self.num_steps, self.num_steps + count, dtype=np.int32),
             "phase": np.full(count, PHASES.index(phase), dtype=np.uint8),
             "start_ps": ends_ps - block.duration_ps,
@@ -99,22 +100,22 @@ class Recorder:
         """Tokens that each request emitted."""
         return self._num_output_tokens
 
-    def take_steps(self) -> dict[str, NDArray[Any] | Labels]:
+    def take_steps(self) -> dict[str, NDArray[np.generic] | Labels]:
         """Return the columns of all steps in SI units, and forget them."""
         columns = _stack(self._steps)
-        return columns | {"phase": Labels(columns["phase"], PHASES)}
+        return columns | {"phase": Labels(np.asarray(columns["phase"], dtype=np.uint8), PHASES)}
 
-    def take_rounds(self) -> dict[str, NDArray[Any]]:
+    def take_rounds(self) -> dict[str, NDArray[np.generic]]:
         """Return the columns of all rounds, and forget them."""
         return _stack(self._rounds)
 
 
-def _append(columns: dict[str, list[NDArray[Any]]], block: dict[str, NDArray[Any]]) -> None:
+def _append(columns: dict[str, list[NDArray[np.generic]]], block: dict[str, NDArray[np.generic]]) -> None:
     for name, values in block.items():
         columns.setdefault(name, []).append(values)
 
 
-def _stack(columns: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def _stack(columns: dict[str, list[NDArray[np.generic]]]) -> dict[str, NDArray[np.generic]]:
     stacked = {}
     for name in list(columns):
         # Popped as it goes, so that a million steps do not exist twice.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,5 +162,7 @@ def _stacked(parts: Sequence[Columns]) -> Columns:
         # Popped as it goes, so that a million steps do not exist twice.
         values = [part.pop(name) for part in parts]
         words = [value for value in values if isinstance(value, Labels)]
-        stacked[name] = Labels.stacked(words) if words else np.concatenate(cast("list[NDArray[Any]]", values))
+        stacked[name] = (
+            Labels.stacked(words) if words else np.concatenate(cast("list[NDArray[np.generic]]", values))
+        )
     return stacked
