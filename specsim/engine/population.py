@@ -38,6 +38,11 @@ class Population:
     """How a request ends that reaches ``num_output_tokens``."""
 
     @property
+    def mean_context_tokens(self) -> float:
+        """Tokens of a request halfway through its output, prompt included, mean over the requests."""
+        return float((self.num_prompt_tokens + self.num_output_tokens / 2).mean())
+
+    @property
     def is_cut_by_recorder(self) -> Bools:
         """The recording, not the text, ends the request."""
         return np.array([ending == "recorder" for ending in self.ending], dtype=bool)

@@ -20,8 +20,7 @@ def tree_round_s(prepared: Prepared) -> Callable[[tuple[int, ...], int], float]:
     """
     scenario, population = prepared.scenario, prepared.population
     num_sequences = min(scenario.max_num_sequences, len(population.requests))
-    mean_tokens = (population.num_prompt_tokens + population.num_output_tokens / 2).mean()
-    context: Ints = np.full((1, num_sequences), int(mean_tokens))
+    context: Ints = np.full((1, num_sequences), int(population.mean_context_tokens))
 
     def round_s(pass_positions: tuple[int, ...], num_positions: int) -> float:
         ones = np.ones_like(context)

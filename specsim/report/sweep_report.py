@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.config import parse
+from specsim.engine.population import populate
 from specsim.errors import ConfigError
 from specsim.report.html import HtmlTable, Page, Section, draw, render
 from specsim.report.plots.labels import label, shown_value
 from specsim.report.sweep_plots import sweep_plots
 from specsim.report.what_if import WhatIf, shipped_devices, what_if
 from specsim.scenario import scenario_of
+from specsim.streams import RandomStreams
 from specsim.sweep.table import SweepTable
 
 if TYPE_CHECKING:
@@ -76,13 +78,12 @@ def _what_if(sweep: SweepTable) -> tuple[WhatIf | None, list[str]]:
     base = sweep.about.get("base")
     try:
         scenario = scenario_of(parse(json.dumps(base), file="base of the sweep"))
+        population = populate(scenario, RandomStreams(scenario.seed))
     except ConfigError as error:
         return None, [f"No live panel: {' '.join(str(error).split())}"]
-    lengths = scenario.request_classes()[0].lengths
-    context_tokens = (lengths.prompt_tokens or 0) + (lengths.output_tokens or 0) // 2
     panel = what_if(
         scenario,
-        context_tokens=context_tokens,
+        context_tokens=round(population.mean_context_tokens),
         acceptance_rate=_START_ACCEPTANCE,
         batch=scenario.max_num_sequences,
         devices=shipped_devices(),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from specsim.engine.simulate import simulate
 from specsim.report.sweep_plots import not_dominated, sweep_plots
 from specsim.report.sweep_report import sweep_report
 from specsim.scenario import load_scenario
@@ -25,7 +27,7 @@ def _sweep(
     *,
     num_devices: int = 1,
     num_failed: int = 0,
-    has_base: bool = False,
+    base: str | None = None,
     analysis: dict[str, object] | None = None,
 ) -> SweepTable:
     """Return a sweep whose speed-up is 2 - batch / 16 - K / 20, on every device alike."""
@@ -63,7 +65,7 @@ def _sweep(
         "design": "grid",
         "metric": "speedup.tpot",
         "specsim_version": "0.1.0",
-        "base": load_scenario("laptop").model_dump(mode="json") if has_base else {"name": "x"},
+        "base": {"name": "x"} if base is None else load_scenario(base).model_dump(mode="json"),
         "analysis": analysis or {},
     }
     return SweepTable(axes, columns, about)  # type: ignore[arg-type]
@@ -109,6 +111,13 @@ def test_tornado_and_break_even_of_the_analysis_are_shown() -> None:
     assert f"{_K} 4" in text
 
 
+def test_panel_around_a_recorded_trace_is_priced_at_the_contexts_of_its_requests() -> None:
+    requests = simulate("quickstart").requests.query("arm == 'baseline'")
+    halfway = (requests["num_prompt_tokens"] + requests["num_output_tokens"] / 2).mean()
+    priced = re.findall(r'"context_tokens":(\d+)', sweep_report(_sweep(base="quickstart")))
+    assert [int(tokens) for tokens in priced] == [round(halfway)]
+
+
 def test_base_that_is_no_scenario_leaves_the_panel_out_and_says_why() -> None:
     text = html.unescape(sweep_report(_sweep()))
     assert "No live panel: base of the sweep" in text
@@ -128,7 +137,7 @@ def test_unknown_costs_are_never_best_and_beat_none() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_thousand_points_stay_below_five_megabytes_and_open_without_errors(tmp_path: Path) -> None:
-    text = sweep_report(_sweep(num_devices=10, has_base=True))
+    text = sweep_report(_sweep(num_devices=10, base="laptop"))
     assert text.count('<th scope="row">') >= 1000
     assert len(text.encode()) < 5e6
     seen = look(text, {"loaded": "return window.performance.getEntriesByType('resource').length;"}, tmp_path)
@@ -139,7 +148,7 @@ def test_thousand_points_stay_below_five_megabytes_and_open_without_errors(tmp_p
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_overlaps_in_the_report_of_a_sweep(tmp_path: Path, width: int) -> None:
-    text = sweep_report(_sweep(has_base=True))
+    text = sweep_report(_sweep(base="laptop"))
     seen = look(text, {"layout": "return layout(window, document);"}, tmp_path, width=width).value["layout"]
     assert seen["overlaps"] == []
     assert seen["outside"] == []
