@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from specsim.errors import ConfigError
 from specsim.results.result import SimulationResult
-from specsim.results.schema import REQUESTS as REQUEST_COLUMNS
-from specsim.results.schema import SCHEMA_VERSION, Column
-from specsim.results.schema import STEPS as STEP_COLUMNS
+from specsim.results.schema import REQUESTS, SCHEMA_VERSION, STEPS, Column
 from specsim.results.summary import Summary
-from specsim.results.writer import REQUESTS, STEPS, SUMMARY
+from specsim.results.writer import REQUESTS_FILE, STEPS_FILE, SUMMARY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +49,8 @@ def read_run(folder: Path) -> Run:
     summary = read_summary(folder / SUMMARY)
     return Run(
         summary,
-        _read_table(folder / REQUESTS, REQUEST_COLUMNS),
-        _read_table(folder / STEPS, STEP_COLUMNS),
+        _read_table(folder / REQUESTS_FILE, REQUESTS),
+        _read_table(folder / STEPS_FILE, STEPS),
     )
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 CONFIG = "config.resolved.yaml"
 SUMMARY = "summary.json"
-REQUESTS = "requests.parquet"
-STEPS = "steps.parquet"
-RUN_FILES = frozenset({CONFIG, SUMMARY, REQUESTS, STEPS, "trace.json", "report.html"})
+REQUESTS_FILE = "requests.parquet"
+STEPS_FILE = "steps.parquet"
+RUN_FILES = frozenset({CONFIG, SUMMARY, REQUESTS_FILE, STEPS_FILE, "trace.json", "report.html"})
 
 
 def write(result: SimulationResult, folder: Path) -> None:
@@ -110,7 +110,7 @@ def _write_files(result: SimulationResult, folder: Path) -> None:
 
     summary = result.summary()
     (folder / CONFIG).write_text(config_yaml(summary["scenario"]), encoding="utf-8")
-    for name, table in ((REQUESTS, result.tables.requests), (STEPS, result.step_table)):
+    for name, table in ((REQUESTS_FILE, result.tables.requests), (STEPS_FILE, result.step_table)):
         pq.write_table(_arrow(table, result), folder / name)
     (folder / SUMMARY).write_text(summary_json(summary), encoding="utf-8")
 

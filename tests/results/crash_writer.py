@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from specsim.results.writer import REQUESTS, RUN_FILES, STEPS, SUMMARY, write
+from specsim.results.writer import REQUESTS_FILE, RUN_FILES, STEPS_FILE, SUMMARY, write
 from tests.constant_cost import ClosedLoop
 
 _OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.scandir", "shutil.rmtree"}
@@ -46,7 +46,7 @@ def _found(folder: Path) -> int | None:
     if not folder.exists():
         return None
     assert {path.name for path in folder.iterdir()} < RUN_FILES
-    for name in (REQUESTS, STEPS):
+    for name in (REQUESTS_FILE, STEPS_FILE):
         assert pq.read_table(folder / name).num_rows > 0
     return int(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["seed"])
 
