@@ -118,7 +118,8 @@ def test_a_baseline_alone_has_no_verdict() -> None:
 def test_the_sentence_names_lossy_approximate_and_stand_in() -> None:
     loop = MANY.with_provenance(lossy=True, approximate=True, stand_in="another-135m with prompt lookup")
     summary = loop.result().summary()
-    for words in ("Lossy verification.", "Approximate replay.", "recorded on another-135m"):
+    lossy = "Lossy verification, how far from the target was not measured."
+    for words in (lossy, "Approximate replay.", "recorded on another-135m"):
         assert words in summary["verdict"]["text"]
     joined = " ".join(summary["known_limitations"])
     for words in ("verification rule is lossy", "Replay is approximate", "another-135m with prompt lookup"):
