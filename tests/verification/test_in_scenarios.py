@@ -1,0 +1,93 @@
+"""Rules and drafts in a scenario: by vLLM's key, by kind, with what trees cost and lossy rules lose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specsim.engine.shapes import draft_passes, draft_positions
+from specsim.engine.simulate import simulate
+from specsim.errors import ConfigError
+from specsim.results import SimulationResult
+from specsim.scenario import load_scenario
+from specsim.speculation import Rounds
+
+SCENARIO = """\
+hardware: {target: {name: unit, kind: unit, target_step_s: 1 s, draft_cost_ratio: 0.1}}
+speculative_config: {num_speculative_tokens: 6, draft_sample_method: probabilistic}
+distributions: {kind: explicit, target: [.5, .3, .2], draft: [.2, .3, .5]}
+workload: {num_prompts: 12, max_concurrency: 4, prompt_tokens: 4, output_tokens: 40}
+"""
+
+
+def _result(*overrides: str) -> SimulationResult:
+    return simulate(load_scenario(SCENARIO, overrides=overrides))
+
+
+def test_vllms_key_and_the_kind_are_one_block_verification() -> None:
+    by_key = _result("speculative_config.rejection_sample_method=block")
+    by_kind = _result("verifier={kind: block}")
+    assert by_key.rounds.equals(by_kind.rounds)
+    assert not by_key.rounds.equals(_result().rounds)
+
+
+@pytest.mark.parametrize(
+    ("verifier", "draft_source", "passes", "positions"),
+    [
+        ("{kind: recursive}", "{kind: tree, branching: [2, 2]}", 2, 3),
+        ("{kind: candidates}", "{kind: eagle2, depth: 3, top_k: 2}", 3, 5),
+        ("{kind: kseq}", "{kind: independent_chains, num_chains: 2}", 3, 5),
+        ("{kind: recursive}", "{kind: sequoia, acceptance_by_rank: [.5, .2], max_depth: 2}", 2, 3),
+    ],
+)
+def test_a_tree_pays_for_the_positions_of_its_levels(
+    verifier: str, draft_source: str, passes: int, positions: int
+) -> None:
+    result = _result(f"verifier={verifier}", f"draft_source={draft_source}")
+    steps = result.steps.query("arm == 'speculation' and phase == 'decode'")
+    assert (steps["num_draft_passes"] == passes).all()
+    assert (steps["num_draft_positions"] == positions * steps["num_sequences"]).all()
+    assert (steps["num_positions"] == 7 * steps["num_sequences"]).all()
+
+
+def test_a_lookup_pays_one_pass_hit_or_miss() -> None:
+    steps = _result("verifier={kind: token}", "draft_source={kind: lookup}").steps
+    assert set(steps.query("arm == 'speculation' and phase == 'decode'")["num_draft_passes"]) == {1}
+
+
+def test_a_lossy_rule_is_named_with_its_distance_in_verdict_and_limitations() -> None:
+    summary = _result("verifier={kind: lenience, lenience: .5}").summary()
+    assert (
+        "Lossy verification, total variation of the next token from the target 0.200."
+        in summary["verdict"]["text"]
+    )
+    assert any("lossy" in line and "0.200" in line for line in summary["known_limitations"])
+    assert summary["provenance"]["total_variation"] == pytest.approx(0.2)
+    assert "Lossy" not in _result("verifier={kind: block}").summary()["verdict"]["text"]
+
+
+def test_rules_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ConfigError, match="excludes"):
+        _result("verifier={kind: block}", "speculative_config.rejection_sample_method=block")
+    with pytest.raises(ConfigError, match="siblings are 'distinct'"):
+        _result("verifier={kind: block}", "draft_source={kind: tree, branching: [2, 2]}")
+    with pytest.raises(ConfigError, match="needs p and q along drafted paths"):
+        _result("verifier={kind: block}", "distributions={kind: rates, acceptance_rate: 0.5}")
+
+
+def test_the_levels_of_a_tree_attend_to_what_was_drafted_before() -> None:
+    one = np.array([[1]])
+    rounds = Rounds(
+        num_drafted=6 * one,
+        num_draft_steps=2 * one,
+        num_positions=7 * one,
+        num_accepted=0 * one,
+        num_emitted=one,
+        is_last=np.array([[False]]),
+        pass_positions=np.array([[1, 2]]),
+    )
+    shape = draft_passes(np.array([[10]]), rounds).shape
+    assert shape.num_positions.tolist() == [1, 2]
+    assert shape.context_tokens.tolist() == [10, 11]
+    assert shape.position_context.tolist() == [11, 24]
+    assert draft_positions(rounds).tolist() == [3]
