@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast, get_args
 
 import typer
 
 if TYPE_CHECKING:
     from specsim.config.catalog import Kind
     from specsim.hardware import Comparison
+
+T = TypeVar("T")
 
 _DEFAULT_MODEL = "llama-3.1-8b"
 _DEFAULT_CONTEXT = 2048
@@ -101,7 +104,7 @@ def _describe(topic: Topic, *, as_json: bool) -> None:
     from specsim.report.catalogue import print_descriptions, print_models
 
     if topic is Topic.MODELS:
-        models = [load_model(name) for name in _names(topic)]
+        models = list(_readable(_names(topic), load_model).values())
         if as_json:
             figures = ("params_total", "params_active", "kv_elements_per_token", "num_layers")
             sizes = {model.name: {name: getattr(model, name) for name in figures} for model in models}
@@ -110,11 +113,30 @@ def _describe(topic: Topic, *, as_json: bool) -> None:
             print_models(models, sys.stdout)
         return
     folder: Kind = "scenarios" if topic is Topic.SCENARIOS else "hardware_profiles"
-    descriptions = {name: str(read(find(folder, name)).data.get("description", "")) for name in _names(topic)}
+    documents = _readable(_names(topic), lambda name: read(find(folder, name)))
+    # A description may run over several lines of its file.
+    descriptions = {
+        name: " ".join(str(document.data.get("description", "")).split())
+        for name, document in documents.items()
+    }
     if as_json:
         typer.echo(json.dumps(descriptions, indent=2, ensure_ascii=False))
     else:
         print_descriptions(descriptions, sys.stdout)
+
+
+def _readable(names: Iterable[str], load: Callable[[str], T]) -> dict[str, T]:
+    """Load what can be loaded; a file on the search path that cannot is told and left out."""
+    from specsim.errors import ConfigError
+
+    loaded = {}
+    for name in names:
+        try:
+            loaded[name] = load(name)
+        except ConfigError as error:
+            more = f" (and {len(error.faults) - 1} more)" if len(error.faults) > 1 else ""
+            typer.echo(f"left out: {error.faults[0]}{more}", err=True)
+    return loaded
 
 
 def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: bool, as_json: bool) -> None:
@@ -133,8 +155,7 @@ def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: boo
     spec = load_model(model)
     rows: list[Comparison] = []
     left_out: dict[str, list[str]] = {}
-    for name in names("hardware_profiles"):
-        profile = load_profile(name)
+    for name, profile in _readable(names("hardware_profiles"), load_profile).items():
         try:
             found = compare([profile], spec, context_tokens=context, weight_dtype=cast("Dtype", dtype))
         except ConfigError as error:

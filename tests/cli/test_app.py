@@ -362,3 +362,32 @@ def test_answer_is_shown_though_its_folder_cannot_be_written(
     captured = capsys.readouterr()
     assert captured.out.startswith("VERDICT")
     assert captured.err == f"{folder}: cannot be written: File exists\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("hardware", "--long"), ("hardware", "--compare"), ("scenarios",), ("models", "--long")]
+)
+def test_a_broken_file_on_the_search_path_is_left_out_of_lists_and_told(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "broken.yaml").write_text("a: 1\na: 2\n")
+    monkeypatch.setenv("SPECSIM_PATH", str(tmp_path))
+    assert _run("list", *arguments) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) > 5
+    assert captured.err == f"left out: {tmp_path}/broken.yaml:2:1: a: duplicate key; first given at 1:1\n"
+
+
+def test_a_description_is_listed_on_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text("description: |\n  one\n  two\n")
+    monkeypatch.setenv("SPECSIM_PATH", str(tmp_path))
+    assert _run("list", "scenarios", "--json") == 0
+    assert "mine" in json.loads(capsys.readouterr().out)["scenarios"]
+    assert _run("list", "scenarios") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("mine ")]
+    assert line.endswith("one two")
