@@ -10,9 +10,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
-from calibrate.proof_prediction import Comparison, compare
+from calibrate.proof_prediction import Comparison, compare, roofline_ratios
 from calibrate.proof_runs import ProofData, ProofSettings, measure
 from specsim.errors import SpecsimError
 
@@ -59,8 +60,8 @@ def _progress(text: str) -> None:
 def table(comparisons: Sequence[Comparison]) -> str:
     """Return measured and predicted speed-ups as a Markdown table."""
     lines = [
-        "| draft | K | tokens a round | simulated | ms a token | simulated | speed-up (95 %) | simulated |"
-        " error | same rounds, costed | error |",
+        "| draft | K | tokens a round, measured | simulated | ms a token, measured | simulated"
+        " | speed-up, measured (95 %) | simulated | error | same rounds, costed | error |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in comparisons:
@@ -91,36 +92,38 @@ def page(data: ProofData, comparisons: Sequence[Comparison], *, figure: str) -> 
     worst = max(drafted, key=lambda one: abs(one.simulated_error))
     worst_cost = max(drafted, key=lambda one: abs(one.costed_error))
     tokens = {draft: sum(run.num_tokens - 1 for run in data.runs if run.draft == draft) for draft in _TITLES}
-    return f"""# Validation on a CPU
-
-Measured {facts["date"]} on {facts["device"]}, one thread ({facts["system"]}; {facts["engine"]}), by
-`make measure`. SmolLM2-135M in float32 decodes real text with exact speculative sampling at temperature
-{facts["temperature"]}; the draft is prompt lookup, or the model's own first {facts["exit_layers"]} of 30
-layers. The same go measures single steps of target and early exit, in random order and interleaved with
-the decoding. Everything is CPU time of the one thread.
-
-Two predictions, both from a `table` profile of the medians of those steps:
-
-- **simulated**: `specsim.simulate` on traces recorded from the same prompts. Text and luck differ from
-  those of the real runs, so that its error holds the noise of both.
-- **same rounds, costed**: the rounds that really ran, at the profile's cost. What is left is the error of
-  the cost model alone.
-
-![Measured and simulated speed-up by number of speculative tokens]({figure})
-
-{table(comparisons)}
-
-Of {len(drafted)} speed-ups with drafts, {within} are simulated within 10 % (worst
-{worst.simulated_error:+.1%}: {_TITLES[worst.draft].lower()}, K = {worst.num_speculative_tokens}); costing
-the same rounds, {costed} are (worst {worst_cost.costed_error:+.1%}:
-{_TITLES[worst_cost.draft].lower()}, K = {worst_cost.num_speculative_tokens}).
-
-Read it with care: {tokens["lookup"]} tokens were decoded with lookup and {tokens["exit"]} with the early
-exit, over all K, on a machine that others used as well. A single step varies by 10 to 20 % from one moment
-to the next; ratios of interleaved runs vary less. What drafting and verification cost is a matter of this
-library on this processor: its matrix-vector kernel at one position becomes a matrix-matrix kernel at two,
-which costs nearly twice as much, so that a round must emit about two tokens to pay. Energy was not measured.
-"""
+    ratios = roofline_ratios(data)
+    many = [ratio for positions, ratio in ratios.items() if positions > 1]
+    paragraphs = [
+        f"""Measured {facts["date"]} on {facts["device"]}, one thread ({facts["system"]}; {facts["engine"]}),
+        by `make measure`. SmolLM2-135M in float32 decodes real text with exact speculative sampling at
+        temperature {facts["temperature"]}; the draft is prompt lookup, or the model's own first
+        {facts["exit_layers"]} of 30 layers. The same go measures single steps of target and early exit, in
+        random order and interleaved with the decoding. Everything is CPU time of the one thread.""",
+        """Two predictions, both from a `table` profile of the medians of those steps. **Simulated**:
+        `specsim.simulate` on traces recorded from the same prompts. Text and luck differ from those of the
+        real runs, so that its error holds the noise of both. **Same rounds, costed**: the rounds that really
+        ran, at the profile's cost. What is left is the error of the cost model alone.""",
+        f"![Measured and simulated speed-up by number of speculative tokens]({figure})",
+        f"""Of {len(drafted)} speed-ups with drafts, {within} are simulated within 10 % (worst
+        {worst.simulated_error:+.1%}: {_TITLES[worst.draft].lower()}, K = {worst.num_speculative_tokens});
+        costing the same rounds, {costed} are (worst {worst_cost.costed_error:+.1%}:
+        {_TITLES[worst_cost.draft].lower()}, K = {worst_cost.num_speculative_tokens}). Where the two differ,
+        acceptance does: compare the tokens a round.""",
+        f"""A `roofline` fitted to the same cells gives {min(many):.2f} to {max(many):.2f} times the measured
+        time at 2 positions and more (medians), and {ratios[1]:.2f} times at one. The missing term is the
+        library's change from matrix-vector kernels at one position to matrix-matrix kernels at two, which no
+        smooth law follows: here a `table` is the profile to use.""",
+        f"""Read it with care: {tokens["lookup"]} tokens were decoded with lookup and {tokens["exit"]} with
+        the early exit, over all K, on a machine that others used as well. A single step varies by 10 to 20 %
+        from one moment to the next; ratios of interleaved runs vary less. The best measured speed-up is
+        {max(one.measured_speedup for one in drafted):.2f}. Energy was not measured.""",
+    ]
+    first, second, picture, *rest = (
+        text if text.startswith("!") else fill(" ".join(text.split()), 110) for text in paragraphs
+    )
+    blocks = ["# Validation on a CPU", first, second, picture, table(comparisons), *rest]
+    return "\n\n".join(blocks) + "\n"
 
 
 def draw(comparisons: Sequence[Comparison], draft: str, axes: Axes) -> Axes:

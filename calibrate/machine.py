@@ -32,8 +32,10 @@ def machine_facts(gpu: str | None, *, threads: int, cpuinfo: Path = _CPUINFO) ->
     }
     if gpu is None:
         facts["threads"] = str(threads)
+        facts["t_host_us"] = "wall clock, not for fits"
         if threads != 1:
             facts["device_timer"] = "none: several threads; the host's clock"
+            del facts["t_host_us"]
     return facts
 
 

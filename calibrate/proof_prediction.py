@@ -13,16 +13,28 @@ from pathlib import Path
 
 import numpy as np
 
+from calibrate.fit import fit_time
 from calibrate.proof_runs import DRAFTS, ProofData, Records, Run
+from calibrate.rows import trace_of
 from specsim.arrays import PICOSECONDS_PER_SECOND, Floats, Ints
 from specsim.config import parse, validate
 from specsim.engine.simulate import simulate
-from specsim.hardware import CostModel, ModelSpec, StepShape, TableProfile
+from specsim.hardware import CostModel, ModelSpec, RooflineProfile, StepShape, TableProfile
 from specsim.results.result import SimulationResult
 from specsim.scenario import load_scenario
 from specsim.streams import Purpose, RandomStreams
 
 _US = 1e-6
+_ONE_CORE = RooflineProfile.model_validate(
+    {
+        "name": "this-cpu",
+        # More than one core of a server draws from its memory or computes in 32 bits: bounds of a fit.
+        "memory": {"bandwidth_bytes_per_s": 25e9, "capacity_bytes": 16e9},
+        "peak_flops_per_s": {"float32": 100e9},
+        "efficiency": {"memory": 0.5, "compute": 0.5},
+        "overhead": {"step_s": 1e-3, "layer_s": 1e-4, "smooth_exponent": 2.0},
+    }
+)
 _NUM_RESAMPLES = 2000
 
 
@@ -105,6 +117,19 @@ def compare(data: ProofData, traces: Path) -> list[Comparison]:
                 )
             )
     return found
+
+
+def roofline_ratios(data: ProofData) -> dict[int, float]:
+    """Median of fitted over measured time, by positions: where a smooth roofline misses the cells."""
+    import pandas as pd
+
+    # No fit may read the wall clock of a shared machine as launches.
+    table = pd.DataFrame(data.cells).drop(columns="t_wall_us", errors="ignore")
+    steps = trace_of(table, file="cells", header={"device": "this-cpu"}).steps
+    assert steps is not None
+    fitted = fit_time(steps, _ONE_CORE, with_intervals=False)
+    ratios, positions = np.exp(fitted.log_residuals), fitted.cells.num_positions
+    return {int(each): float(np.median(ratios[positions == each])) for each in np.unique(positions)}
 
 
 def _spec(text: str) -> ModelSpec:

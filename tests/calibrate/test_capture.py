@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ class CountingBench:
 
     dtype = "bfloat16"
     model = "llama-3.1-8b"
+    gpu: str | None = "A100"
 
     def __init__(self, *, dies_after: int | None = None) -> None:
         self.visited: list[tuple[str, int, int, int]] = []
@@ -76,6 +78,15 @@ def test_capture_is_read_back_as_it_was_measured(tmp_path: Path) -> None:
     assert set(trace.steps.gpu_s.tolist()) == {0.01, 0.08}
     assert trace.header["num_warmups"] == "2"
     assert bench.num_steps == 6 * (2 + 2)
+
+
+def test_wall_clock_beside_cpu_time_is_kept_from_fits(tmp_path: Path) -> None:
+    bench = CountingBench()
+    bench.gpu = None
+    steps = read_trace(capture([bench], CELLS, SETTINGS, tmp_path / "out.csv", facts=FACTS)).steps
+    assert steps is not None
+    assert np.isnan(steps.wall_s).all()
+    assert np.isfinite(steps.gpu_s).all()
 
 
 def test_capture_that_was_killed_goes_on_and_measures_nothing_twice(tmp_path: Path) -> None:
