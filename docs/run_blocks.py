@@ -10,7 +10,8 @@ into the page. Blocks are told apart by the word after the fence:
 - ``python``: code; a ``text`` block right below is what it prints. Blocks of a page share their names.
 - ``yaml``: a file of the name in its first line (``# my.yaml``); a scenario among them is checked.
 
-Blocks of a page run in order in one temporary folder. ``<!-- not run: why -->`` above a block leaves it out.
+Blocks of a page run in order in one temporary folder, which holds a link to ``calibrate``.
+``<!-- not run: why -->`` above a block leaves it out.
 """
 
 from __future__ import annotations
@@ -258,6 +259,8 @@ def _output_of(page: str, block: Block, after: Block | None) -> Block | None:
 @contextlib.contextmanager
 def _in_empty_folder() -> Iterator[None]:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        # Pages name the example trace by its path in a checkout.
+        Path("calibrate").symlink_to(ROOT / "calibrate")
         yield
 
 
