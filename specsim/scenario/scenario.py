@@ -21,7 +21,7 @@ from specsim.scenario.kinds import (
     verifier_named,
 )
 from specsim.scenario.parts import Cost, Deployment, Hardware, Scheduler, SpeculativeConfig, Workload
-from specsim.speculation import DISTRIBUTIONS, BuildContext, RatesSpec, TraceSpec
+from specsim.speculation import DISTRIBUTIONS, BuildContext, NgramSpec, RatesSpec, TraceSpec
 from specsim.workload import LengthsSpec
 
 _OBJECTIVE = r"^(mean|median|std|p90|p99)_(ttft|tpot|itl|e2el)_ms$"
@@ -206,9 +206,12 @@ class Scenario(Spec):
         return rates(**{key: value for key, value in given.items() if value is not None})
 
     def trace_files(self) -> tuple[str, ...]:
-        """Paths of the recorded traces that the requests replay, class by class."""
+        """Paths of the recorded traces and n-gram counts that the requests rest on, class by class."""
         kinds = [entry.distributions for entry in self.request_classes()]
-        return tuple(cast("TraceSpec", kind).path for kind in kinds if isinstance(kind, TraceSpec))
+        # Specs of kinds have no common type that names a file.
+        return tuple(
+            cast("TraceSpec", kind).path for kind in kinds if isinstance(kind, TraceSpec | NgramSpec)
+        )
 
     def build_context(self) -> BuildContext:
         """Return what the specs of distributions, policy and verifier are built with."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from specsim.engine.identity import run_key
 from specsim.engine.shapes import draft_passes, draft_positions
 from specsim.engine.simulate import simulate
 from specsim.errors import ConfigError
 from specsim.results import SimulationResult
 from specsim.scenario import load_scenario
 from specsim.speculation import Rounds
+from specsim.speculation.ngram import counts_of_files, save_counts
 
 SCENARIO = """\
 hardware: {target: {name: unit, kind: unit, target_step_s: 1 s, draft_cost_ratio: 0.1}}
@@ -48,6 +52,17 @@ def test_a_tree_pays_for_the_positions_of_its_levels(
     assert (steps["num_draft_passes"] == passes).all()
     assert (steps["num_draft_positions"] == positions * steps["num_sequences"]).all()
     assert (steps["num_positions"] == 7 * steps["num_sequences"]).all()
+
+
+def test_the_run_key_covers_the_content_of_ngram_counts(tmp_path: Path) -> None:
+    keys = []
+    for words in ("the cat sat on the mat and ran", "one two three one two four one two"):
+        (tmp_path / "text.txt").write_text(words)
+        counts, vocabulary = counts_of_files([tmp_path / "text.txt"], order=2, most_words=9)
+        save_counts(counts, tmp_path / "counts.npz", vocabulary=vocabulary.words, source="text")
+        given = f"distributions={{kind: ngram, path: {tmp_path / 'counts.npz'}, draft_order: 1}}"
+        keys.append(run_key(load_scenario(SCENARIO, overrides=[given])))
+    assert keys[0] != keys[1]
 
 
 def test_a_lookup_pays_one_pass_hit_or_miss() -> None:
