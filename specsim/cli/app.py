@@ -23,7 +23,7 @@ from specsim.cli.compare import compare
 from specsim.cli.import_config import import_config
 from specsim.cli.list_ import list_
 from specsim.cli.prove import prove
-from specsim.cli.record import record
+from specsim.cli.record_group import record_group
 from specsim.cli.report import report
 from specsim.cli.run import run
 from specsim.cli.schema import schema
@@ -52,11 +52,11 @@ app.command("check")(check)
 app.command("list")(list_)
 app.command("schema")(schema)
 app.command("prove")(prove)
-app.command("record")(record)
 app.command("report")(report)
 app.command("import-config")(import_config)
 app.command("sweep")(sweep)
 app.command("compare")(compare)
+app.add_typer(record_group)
 app.add_typer(trace)
 app.add_typer(calibrate)
 

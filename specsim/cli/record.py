@@ -17,6 +17,7 @@ from specsim.cli.language_models import Device, Dtype, refuse_missing_libraries
 
 if TYPE_CHECKING:
     from specsim.recording import RecordingSettings
+    from specsim.speculation.trace import DraftSampleMethod
 
 _LIBRARIES = ("torch", "transformers", "safetensors", "gguf", "accelerate")
 
@@ -120,7 +121,8 @@ def record(
         use_threads(threads, device.value)
     model = load_language_model(target, device=device.value, dtype=dtype.value)
     warp = Warp(temperature if draft_temperature is None else draft_temperature)
-    method, extras = draft_sample_method.value, Extras(union, tails, seed)
+    method: DraftSampleMethod = draft_sample_method.value
+    extras = Extras(union, tails, seed)
     drafts = [named_draft(word, model, warp, method=method, lookup=lookup, extras=extras) for word in draft]
     total = max_tokens * sum(len(prompt_set.prompts) for prompt_set in prompt_sets)
     parts = Path(f"{output}.parts")

@@ -27,6 +27,13 @@ TraceFile = Annotated[Path, typer.Argument(help="A recorded trace (.npz).")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Trace to write.")]
 
 
+class Axis(StrEnum):
+    """What acceptance is told by."""
+
+    position = "position"
+    entropy = "entropy"
+
+
 class LogFormat(StrEnum):
     """Who wrote a log of accepted lengths."""
 
@@ -42,6 +49,10 @@ def info(
     num_speculative_tokens: Annotated[
         int, typer.Option("-k", "--num-speculative-tokens", help="The most that a round drafts.")
     ] = 4,
+    by: Annotated[
+        Axis | None,
+        typer.Option(help="Show acceptance by output position or by the draft's entropy instead."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show where a trace comes from and the acceptance of each domain, with 95 % intervals over prompts."""
@@ -49,6 +60,9 @@ def info(
     from specsim.speculation.trace import Trace
 
     loaded = Trace.load(file)
+    if by is not None:
+        _show_bins(loaded, by, as_json=as_json)
+        return
     rows = acceptance_by_domain(loaded, num_speculative_tokens=num_speculative_tokens)
     if as_json:
         typer.echo(json.dumps(_as_json(loaded, rows), indent=2, allow_nan=False))
@@ -165,6 +179,22 @@ def import_(
     typer.echo(
         f"{output}: {loaded.num_prompts} texts, {rounds.start.size} rounds, {loaded.num_tokens} tokens"
     )
+
+
+def _show_bins(loaded: Trace, by: Axis, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from specsim.recording.breakdown import acceptance_by
+
+    bins = acceptance_by(loaded, by.value)
+    if as_json:
+        unbounded = [asdict(one) | {"high": None if one.high == float("inf") else one.high} for one in bins]
+        typer.echo(json.dumps({"by": by.value, "acceptance": unbounded}, indent=2, allow_nan=False))
+        return
+    unit = "tokens" if by is Axis.position else "nats"
+    typer.echo(f"{by.value + ', ' + unit:<20}{'tokens':>8}  acceptance rate")
+    for one in bins:
+        typer.echo(f"{f'{one.low:g} to {one.high:g}':<20}{one.num_tokens:>8}  {one.acceptance_rate:.3f}")
 
 
 def _shown(estimate: Estimate) -> str:

@@ -8,7 +8,7 @@ target's most used, so that the output head, most of a small draft's cost, stays
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ class _Keys(NamedTuple):
     value: torch.Tensor
 
 
-class EagleHead(nn.Module):
+class EagleHead(nn.Module):  # type: ignore[misc]
     """Hidden states and tokens of a text in, logits of the tokens after them out.
 
     Parameters
@@ -191,14 +191,14 @@ def head_for(target: LanguageModel, words: torch.Tensor) -> EagleHead:
         raise DomainError(
             f"a draft head needs a target with Llama's layers; '{target.name}' has others"
         ) from None
-    rope = getattr(config, "rope_parameters", None) or {}
+    rope: Mapping[str, float] = getattr(config, "rope_parameters", None) or {}
     shape = HeadShape(
         hidden_size=config.hidden_size,
         intermediate_size=config.intermediate_size,
         num_heads=config.num_attention_heads,
         num_key_value_heads=config.num_key_value_heads,
         head_dim=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
-        rope_theta=float(rope.get("rope_theta") or getattr(config, "rope_theta", 10_000.0)),
+        rope_theta=float(rope.get("rope_theta", getattr(config, "rope_theta", 10_000.0))),
         vocabulary_size=len(words),
         target_sha256=target.sha256,
     )

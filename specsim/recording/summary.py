@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specsim.arrays import Bools, Floats
 from specsim.errors import ConfigError, DomainError
@@ -32,6 +33,7 @@ class DomainAcceptance:
     """Acceptance in one domain."""
 
     domain: str
+    """Domain, with the language where that is not English and the trace holds several."""
     num_prompts: int
     num_tokens: int
     """Tokens recorded."""
@@ -71,10 +73,11 @@ def acceptance_by_domain(
         raise DomainError(f"num_speculative_tokens: at least 1, not {num_speculative_tokens}")
     is_log = trace.logged_drafts is not None
     sums = _sums_of_log(trace) if is_log else _sums(trace, num_speculative_tokens)
-    groups = [*dict.fromkeys(trace.domain.tolist()), ALL_DOMAINS]
+    labels = _labels(trace)
+    groups = [*dict.fromkeys(labels.tolist()), ALL_DOMAINS]
     table = []
     for number, group in enumerate(groups):
-        rows = np.arange(trace.num_prompts) if group == ALL_DOMAINS else np.flatnonzero(trace.domain == group)
+        rows = np.arange(trace.num_prompts) if group == ALL_DOMAINS else np.flatnonzero(labels == group)
         ours = {name: column[rows] for name, column in sums.items()}
         (resampled,) = resample([ours], RandomStreams(seed, replication=number))
         table.append(
@@ -89,6 +92,14 @@ def acceptance_by_domain(
             )
         )
     return table
+
+
+def _labels(trace: Trace) -> NDArray[np.str_]:
+    """Domain of each prompt, [P], with its language where the trace holds several and it is not English."""
+    if len(set(trace.language.tolist())) == 1:
+        return trace.domain
+    pairs = zip(trace.domain.tolist(), trace.language.tolist(), strict=True)
+    return np.array([domain if language == "en" else f"{domain} {language}" for domain, language in pairs])
 
 
 def _sums(trace: Trace, num_speculative_tokens: int) -> Sums:

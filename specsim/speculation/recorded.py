@@ -12,6 +12,7 @@ import pathlib
 from typing import Literal, cast
 
 import numpy as np
+from pydantic import Field
 
 from specsim.arrays import Bools, Floats, Ints
 from specsim.config.base import Spec
@@ -20,7 +21,11 @@ from specsim.speculation.distributions import Ending, Path, Signals
 from specsim.speculation.kinds import DISTRIBUTIONS, BuildContext
 from specsim.speculation.logged import Imputation, Momentum
 from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.rewarp import rewarp_draft
 from specsim.speculation.trace import DraftSampleMethod, Probabilities, Trace
+
+_MOST_REWARPING_ERROR = 0.02
+"""Mean uncertainty of the acceptance beyond which another draft temperature is refused."""
 
 
 @DISTRIBUTIONS.register
@@ -34,6 +39,11 @@ class TraceSpec(Spec):
     imputation: Imputation = "none"
     """What stands at positions that a log of accepted lengths never drafted; none: its own lengths only."""
 
+    draft_temperature: float | None = Field(default=None, gt=0)
+    """Temperature of the draft, if another than recorded; needs a trace with unions, and is approximate."""
+    temperature: float | None = Field(default=None, ge=0)
+    """Temperature of the target, to be sure of it: another than recorded is refused."""
+
     def find(self, folder: pathlib.Path) -> pathlib.Path:
         """Return the trace's file: in ``folder``, else as seen from the working folder."""
         given = pathlib.Path(self.path)
@@ -46,8 +56,18 @@ class TraceSpec(Spec):
     def build(self, context: BuildContext) -> RecordedPaths:
         """Load the trace; faults of its file are a ConfigError."""
         trace = Trace.load(self.find(context.folder))
+        header = trace.header
+        if self.temperature is not None and self.temperature != header.temperature:
+            raise ConfigError(
+                f"distributions.temperature: the trace was recorded at {header.temperature:g}, not"
+                f" {self.temperature:g}; the target's temperature is part of the path: record another trace"
+            )
+        is_changed = self.draft_temperature not in (None, header.draft_temperature)
+        if self.draft_temperature is not None and is_changed:
+            trace = _rewarped(trace, self.draft_temperature)
         return RecordedPaths(
             trace,
+            is_rewarped=is_changed,
             draft_sample_method=context.draft_sample_method,
             num_speculative_tokens=context.num_speculative_tokens,
             imputation=self.imputation,
@@ -67,10 +87,11 @@ class RecordedPaths:
         The most that a round drafts; more than a recorded depth is refused.
     imputation
         For a log of accepted lengths: what stands where nothing was drafted.
+    is_rewarped
+        The draft's temperature is not the recorded one; its results are marked.
     """
 
     offers: Literal["path"] = "path"
-    records_tails = False
 
     def __init__(
         self,
@@ -79,11 +100,19 @@ class RecordedPaths:
         draft_sample_method: DraftSampleMethod = "probabilistic",
         num_speculative_tokens: int = 0,
         imputation: Imputation = "none",
+        is_rewarped: bool = False,
     ) -> None:
         if imputation != "none" and trace.logged_drafts is None:
             raise ConfigError("distributions.imputation: only a log of accepted lengths has gaps to fill")
         self.trace = trace
         self._imputation = imputation
+        self._is_rewarped = is_rewarped
+        self.records_tails = (
+            trace.tail_token is not None
+            and trace.tail_token.shape[1] >= num_speculative_tokens - 1
+            and draft_sample_method == trace.header.draft_sample_method
+            and not is_rewarped
+        )
         self.drafts_in_one_pass = trace.proposal_token is not None
         self._offsets = trace.offsets
         self._last = trace.num_tokens - 1
@@ -154,6 +183,29 @@ class RecordedPaths:
             entropy_nats=np.where(is_inside, entropy, np.nan),
         )
 
+    def drafted_signals(self, request: Ints, position: Ints, depth: int, kept: Ints) -> Signals:
+        """Signals at each depth of a round of which the first ``kept`` drafts are kept, [B, depth]."""
+        along = self.signals(request, position, depth)
+        trace = self.trace
+        assert trace.tail_token is not None
+        assert trace.tail_top_probability is not None
+        assert trace.tail_entropy_nats is not None
+        prompt = request % trace.num_prompts
+        rejected = self._offsets[prompt] + position + kept
+        is_inside = rejected < self._offsets[prompt + 1]
+        ahead = np.arange(depth) - kept[:, np.newaxis] - 1
+        place = np.clip(ahead, 0, trace.tail_token.shape[1] - 1)
+        row = np.minimum(rejected, self._last)[:, np.newaxis]
+        is_known = is_inside[:, np.newaxis] & (trace.tail_token[row, place] >= 0)
+        is_tail = ahead >= 0
+        for values, tail in (
+            (along.top_probability, trace.tail_top_probability),
+            (along.entropy_nats, trace.tail_entropy_nats),
+        ):
+            seen = np.where(is_known, tail[row, place].astype(np.float64), np.nan)
+            values[is_tail] = seen[is_tail]
+        return along
+
     def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
         """Tell whether rounds under a policy ask only for what was recorded.
 
@@ -166,7 +218,7 @@ class RecordedPaths:
             They are not, and no imputation is named.
         """
         if self.trace.logged_drafts is None:
-            return True
+            return not self._is_rewarped
         if policy.reads in ("nothing", "history") and self._drafts_as_logged(policy, num_speculative_tokens):
             return self.trace.header.log == "in_order"
         if self._imputation == "none":
@@ -225,6 +277,17 @@ class RecordedPaths:
         at = start[:, np.newaxis] + np.arange(depth)
         is_inside = at < self._offsets[prompt + 1][:, np.newaxis]
         return start, np.minimum(at, self._last), is_inside
+
+
+def _rewarped(trace: Trace, temperature: float) -> Trace:
+    rewarped = rewarp_draft(trace, temperature)
+    error = float(rewarped.overlap_error.mean())
+    if error > _MOST_REWARPING_ERROR:
+        raise ConfigError(
+            f"distributions.draft_temperature: at {temperature:g} the acceptance would be uncertain by"
+            f" {error:.3f}, more than {_MOST_REWARPING_ERROR:g}: too much lies outside the recorded tokens"
+        )
+    return rewarped.trace
 
 
 def _kept_on_path(p_token: Probabilities, q_token: Probabilities) -> Floats:

@@ -142,15 +142,15 @@ class Trace:
     union_ids: TokenIds | None = None
     """Union of the most probable tokens of both models, -1 pads, [N, U]."""
     log_p: Probabilities | None = None
-    """Natural logarithm of the target's probability at each of them, unwarped, [N, U]."""
+    """Natural logarithm of the target's probability at each of them, as drawn from, [N, U]."""
     log_q: Probabilities | None = None
-    """The same of the draft, [N, U]."""
+    """The same of the draft at temperature 1, whatever the draft's own, [N, U]."""
     tail_p: Probabilities | None = None
     """Target mass outside the union, [N]."""
     tail_q: Probabilities | None = None
-    """Draft mass outside the union, [N]."""
+    """Draft mass at temperature 1 outside the union, [N]."""
     tail_overlap: Probabilities | None = None
-    """Sum of min(p, q) outside the union, [N]."""
+    """Sum of min(p, q) outside the union, q as recorded, [N]."""
     tail_token: TokenIds | None = None
     """Tokens drafted after the one rejected at this position; -1: none, [N, T]."""
     tail_top_probability: Probabilities | None = None

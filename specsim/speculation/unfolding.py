@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from specsim.arrays import Bools, Ints
 from specsim.speculation.distributions import PathDistributions, Signals
 from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.tails import HasTails
 from specsim.streams import Luck
 
 FIELDS = ("start", "num_drafted", "num_draft_steps", "num_accepted", "num_emitted")
@@ -142,7 +143,7 @@ class Unfolding:
         chunk = max(1, _DRAFTS_PER_CHUNK // max(self._depth, 1))
         for first in range(0, size, chunk):
             part = slice(first, first + chunk)
-            signals = self._signals(places.request[part], places.position[part])
+            signals = self._signals(places, part)
             length[part] = self._policy.lengths(signals, state[part], places.limit[part])
         drafted = np.minimum(length, places.offered)
         emitted = np.minimum(np.minimum(places.kept, drafted) + 1, places.remaining)
@@ -159,7 +160,7 @@ class Unfolding:
         state = self._policy.start(place.size)
         visited, lengths = [place[:0]], [place[:0]]
         while place.size:
-            signals = self._signals(places.request[place], places.position[place])
+            signals = self._signals(places, place)
             length = self._policy.lengths(signals, state, places.limit[place])
             drafted = np.minimum(length, places.offered[place])
             accepted = np.minimum(places.kept[place], drafted)
@@ -172,8 +173,11 @@ class Unfolding:
         order = np.argsort(all_places)
         return all_places[order], all_lengths[order]
 
-    def _signals(self, request: Ints, position: Ints) -> Signals:
+    def _signals(self, places: _Places, rows: Ints | slice) -> Signals:
+        request, position = places.request[rows], places.position[rows]
         if self._policy.reads == "signals":
+            if self._distributions.records_tails and isinstance(self._distributions, HasTails):
+                return self._distributions.drafted_signals(request, position, self._depth, places.kept[rows])
             return self._distributions.signals(request, position, self._depth)
         unread = np.broadcast_to(np.nan, (request.size, self._depth))
         return Signals(top_probability=unread, entropy_nats=unread)

@@ -289,7 +289,8 @@ name: live
 target: {{model: smollm2-135m, dtype: bfloat16}}
 speculative_config: {{method: draft_model, model: smollm2-135m, num_speculative_tokens: 3}}
 distributions:
-  {{kind: live, target: {model_folder}, draft: {other_folder}, prompts: [{tmp_path}/words.yaml], max_tokens: 40}}
+  {{kind: live, target: {model_folder}, draft: {other_folder}, prompts: [{tmp_path}/words.yaml],
+    max_tokens: 40}}
 hardware: {{target: rtx-3090}}
 workload: {{num_prompts: 4, max_concurrency: 2, prompt_tokens: 8, output_tokens: 12}}
 """
