@@ -17,12 +17,14 @@ from specsim.engine.deploy import Deployed
 from specsim.engine.identity import provenance, run_key
 from specsim.engine.prepare import Prepared, prepare
 from specsim.engine.tree_cost import tree_round_s
+from specsim.errors import DomainError
 from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
 from specsim.scenario import Scenario, load_scenario
 from specsim.speculation import PlainRounds, RoundSource, SampledRounds, build_rounds
 
 DEFAULT_HORIZON = 256
+MAX_SEED = 2**63 - 1
 
 Progress = Callable[[int, int, int], None]
 """Called with the tokens of arms done, of all arms at most, and those that this arm has emitted."""
@@ -52,6 +54,8 @@ def simulate(
     ------
     ConfigError
         Faults of the scenario or of a file that it names.
+    DomainError
+        A seed, a horizon or a figure of the scenario is outside what can be computed with.
     CapacityError
         Weights and KV cache exceed a device's memory.
 
@@ -63,7 +67,11 @@ def simulate(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
+    if horizon < 1:
+        raise DomainError(f"horizon: {horizon} is not allowed; expected at least 1 round")
     if seed is not None:
+        if not 0 <= seed <= MAX_SEED:
+            raise DomainError(f"seed: {seed} is not allowed; expected 0 to {MAX_SEED}")
         scenario = scenario.model_copy(update={"seed": seed})
     prepared = prepare(scenario)
     names = ("baseline",) if scenario.speculative_config is None else ("baseline", "speculation")

@@ -65,3 +65,10 @@ def test_what_64_bits_cannot_count_is_refused(convert: Callable[[Floats], Ints],
 
 def test_the_largest_pass_is_counted_exactly() -> None:
     assert to_picoseconds(np.array([MAX_PER_PASS / 1e12])).tolist() == [MAX_PER_PASS]
+
+
+@pytest.mark.parametrize("given", [{"seed": -1}, {"seed": 2**63}, {"horizon": 0}, {"horizon": -3}])
+def test_a_seed_or_horizon_out_of_range_is_refused(given: dict[str, int]) -> None:
+    (name,) = given
+    with pytest.raises(DomainError, match=f"^{name}: .* is not allowed; expected"):
+        simulate("two_token_example", seed=given.get("seed"), horizon=given.get("horizon", 1))
