@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibrate.doubts import describe_rows
 from calibrate.measurements import Trace
-from calibrate.rows import describe_rows, trace_of
+from calibrate.rows import trace_of
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import ConfigError, Fault
 from specsim.hardware import ModelSpec

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from calibrate import Defaults, read_cells, read_trace, write_trace
-from calibrate.rows import describe_rows
+from calibrate.doubts import describe_rows
 from specsim.errors import ConfigError
 
 _HEADER = {"device": "h100-sxm", "model": "llama-3.1-8b", "source": "made up"}
