@@ -23,6 +23,8 @@ from specsim.errors import ConfigError, DomainError
 from specsim.recording.models import LanguageModel
 
 _NUM_TAPS = 3
+_FIRST_LOUDNESS = 0.2
+"""Scale of a fresh head's logits: as loud as the target's it would begin with certainty of the wrong words."""
 
 
 class HeadShape(Spec):
@@ -209,6 +211,7 @@ def head_for(target: LanguageModel, words: torch.Tensor) -> EagleHead:
             mine.weight.copy_(theirs.weight)
         for name, theirs in zip(("attention", "feed", "output"), norms, strict=True):
             head.norms[name].copy_(theirs.weight)
+        head.norms["output"].mul_(_FIRST_LOUDNESS)
         width = shape.hidden_size
         for linear in (head.fuse, head.enter):
             linear.weight.normal_(std=0.01)

@@ -70,7 +70,7 @@ def test_record_takes_another_model_as_the_draft(
     [
         (["--draft", "lookup", "--draft", "exit:1"], "2 drafts need {draft} in the name"),
         (["--draft", "exit:x"], "needs a whole number"),
-        (["--draft", "nosuch"], "neither lookup, exit:LAYERS nor a model on disk"),
+        (["--draft", "nosuch"], "neither lookup, exit:LAYERS, module:… nor a model on disk"),
         (["--draft", "exit:3"], "at most 2"),
         (["--draft", "lookup", "--temperature", "-1"], "temperature"),
         (["--draft", "lookup", "--top-p", "0"], "top_p"),

@@ -121,7 +121,7 @@ def test_a_constant_acceptance_does_not_predict_the_other_half(spec_bench: Trace
     seen = rounds.masked(4)
     rate = seen.accepted.sum() / np.minimum(seen.accepted + 1, seen.drafted).sum()
     naive = rate * (1 - rate**rounds.drafted) / (1 - rate)
-    assert naive.mean() < 0.97 * rounds.accepted.mean()
+    assert naive.mean() < 0.9 * rounds.accepted.mean()
 
 
 def test_spec_bench_lines_become_one_text_a_turn(tmp_path: Path) -> None:

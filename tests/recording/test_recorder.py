@@ -124,9 +124,12 @@ def test_lookup_records_the_target_probability_of_each_proposal(
         p = warped_laws(target, trace, prompt, law)
         first = int(trace.offsets[prompt])
         for start in range(len(p)):
+            is_on_path = True
             for depth, proposal in enumerate(trace.proposal_token[first + start]):
-                inside = proposal >= 0 and start + depth < len(p)
+                # Below a proposal that left the path the target was never asked.
+                inside = is_on_path and proposal >= 0 and start + depth < len(p)
                 expected = p[start + depth, proposal] if inside else 0.0
+                is_on_path = inside and proposal == trace.token[first + start + depth]
                 assert trace.p_at_proposal[first + start, depth] == pytest.approx(
                     expected, rel=1e-3, abs=1e-7
                 )
