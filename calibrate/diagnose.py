@@ -30,6 +30,7 @@ _LEAST_CORNER_CELLS = 8
 """Fewer cells around the corner cannot say that it is sharp: a kernel's step looks the same."""
 _MOST_CONDITION = 1e5
 """Beyond it the Jacobian's smallest direction is noise."""
+_HAIR_S = 1e-9
 _LEAST_STEP = 0.01
 _MOST_DOUBLINGS = 16
 
@@ -87,11 +88,20 @@ def structural(law: TimeLaw, free: Sequence[Parameter]) -> list[NotIdentified]:
         trial = [one for one in free if one.path not in (path, *(held.path for held in found))]
         values, _ = law.fit(trial, Form(1), scale=0.05)
         layer_s = values["overhead.layer_s"]
-        if layer_s is not None and layer_s < 1e-9:
+        if layer_s is not None and layer_s < _HAIR_S:
             # The prior's bandwidth is less than was achieved, so that it is the one to be fitted.
             path = "overhead.layer_s"
         found.append(_held(law, path, reason))
     return found
+
+
+def other_way_round(law: TimeLaw, missing: Sequence[NotIdentified]) -> list[NotIdentified]:
+    """Return what is not identified with the time of a layer held in place of the bandwidth."""
+    swapped = []
+    for one in missing:
+        is_swapped = one.path == "efficiency.memory"
+        swapped.append(_held(law, "overhead.layer_s", one.reason) if is_swapped else one)
+    return swapped
 
 
 def weak(

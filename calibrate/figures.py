@@ -12,6 +12,7 @@ from calibrate.regression import Regression
 from specsim.arrays import Floats
 
 _NORMAL_95 = 1.96
+_HAIR = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,12 @@ def covariance_of(parameters: Sequence[Parameter], solved: Regression, *, inflat
     """Return the covariance of figures in their own units, [K, K]."""
     slopes = np.array([one.value_slope(float(at)) for one, at in zip(parameters, solved.values, strict=True)])
     return solved.covariance * inflation * np.outer(slopes, slopes)
+
+
+def _snapped(parameter: Parameter, internal: float) -> float:
+    """Return the figure, on its lower bound where the solver stopped a hair above it."""
+    value = parameter.to_value(internal)
+    return parameter.lower if value - parameter.lower < _HAIR * parameter.typical else value
 
 
 def figures_of(
@@ -59,7 +66,7 @@ def figures_of(
     errors = np.sqrt(np.diag(covariance_of(parameters, solved, inflation=inflation)))
     found = []
     for index, one in enumerate(parameters):
-        value, error = one.to_value(float(solved.values[index])), float(errors[index])
+        value, error = _snapped(one, float(solved.values[index])), float(errors[index])
         low, high = max(value - _NORMAL_95 * error, one.lower), min(value + _NORMAL_95 * error, one.upper)
         if intervals is not None:
             low, high = intervals[index]

@@ -9,6 +9,7 @@ from calibrate.diagnose import (
     NotIdentified,
     Rank,
     inflation_of,
+    other_way_round,
     profile_interval,
     rank_of,
     structural,
@@ -105,6 +106,11 @@ def fit_time(
         told, missing = _told(law, chosen, missing)
         held = {one.path: one.value for one in missing}
     values, solved = law.fit(told, chosen, held=held)
+    if free is None and "efficiency.memory" in held and (values["overhead.layer_s"] or 0.0) < 1e-9:
+        # No overhead is left beside the prior's bandwidth, which was exceeded: that is the one to fit.
+        told, missing = _told(law, chosen, other_way_round(law, missing))
+        held = {one.path: one.value for one in missing}
+        values, solved = law.fit(told, chosen, held=held)
     fitted = [one for one in told if chosen.is_smooth or one.path != "overhead.smooth_exponent"]
     inflation = inflation_of(law, solved.residuals, curve_order(law))
     intervals = _intervals(law, fitted, chosen, solved, values, inflation, held) if with_intervals else None

@@ -272,7 +272,7 @@ def _solve(
         return np.concatenate([np.log(time_s) - measured_s, np.log(power_w) - measured_w])
 
     start = np.array([one.to_internal(base[one.path] or one.typical) for one in free])
-    solved = solve(residuals, start, *bounds_of(free))
+    solved = solve(residuals, start, *bounds_of(free), tolerance=1e-6)
     return figures(solved.values), solved
 
 

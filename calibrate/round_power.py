@@ -45,8 +45,9 @@ PARAMETERS: tuple[Parameter, ...] = (
 """Figures of the law."""
 
 _KNEES = (0.82, 0.6)
-"""Starts for the knee of the voltage, of which the better fit counts: an RTX 3090's (fit of thc1006's rows,
-CC0 1.0, 2025), and one below the clocks that a board under a cap keeps."""
+"""Starts for the knee of the voltage: an RTX 3090's (fit of thc1006's rows, CC0 1.0, 2025), and one below the
+clocks that a board under a cap keeps. The better fit counts, the second where chance may have decided."""
+_TIE = 3.84
 
 _SPLIT = ("active_w", "clock_w", "position_j", "round_j")
 _PULL = 0.02
@@ -79,6 +80,8 @@ class RoundPowerFit:
     figures: tuple[Figure, ...]
     nominal_sm_hz: float
     nominal_memory_hz: float
+    highest_fraction: float
+    """Clock that a board runs at where nothing holds it down, as a fraction of nominal."""
     regression: Regression
 
     @property
@@ -88,7 +91,13 @@ class RoundPowerFit:
 
     def predict(self, rounds: RoundMeasurements) -> RoundPrediction:
         """Return time, power and clock of rounds; a row without a cap is not capped."""
-        return _predict(self.values, rounds, self.nominal_sm_hz, self.nominal_memory_hz)
+        return predict_rounds(
+            self.values,
+            rounds,
+            nominal_sm_hz=self.nominal_sm_hz,
+            nominal_memory_hz=self.nominal_memory_hz,
+            highest_fraction=self.highest_fraction,
+        )
 
 
 def fit_round_power(
@@ -112,12 +121,19 @@ def fit_round_power(
         raise DomainError("rounds without power cannot tell a power law")
     sm_hz = nominal_sm_hz or _highest(rounds.sm_lock_hz, rounds.sm_clock_hz)
     memory_hz = nominal_memory_hz or _highest(rounds.memory_clock_hz)
+    highest = max(1.0, _highest(rounds.sm_clock_hz, fallback=sm_hz) / sm_hz)
     measured_s, measured_w = np.log(rounds.round_s), np.log(rounds.power_w)
     knows_clock = np.isfinite(rounds.sm_clock_hz)
 
     def residuals(internal: Floats) -> Floats:
         values = values_of(PARAMETERS, internal)
-        said = _predict(values, rounds, sm_hz, memory_hz)
+        said = predict_rounds(
+            values,
+            rounds,
+            nominal_sm_hz=sm_hz,
+            nominal_memory_hz=memory_hz,
+            highest_fraction=highest,
+        )
         clock = np.log(said.clock_fraction * sm_hz)[knows_clock] - np.log(rounds.sm_clock_hz[knows_clock])
         leaning = _PULL * ((internal - first) / size)[leans]
         return np.concatenate(
@@ -134,15 +150,34 @@ def fit_round_power(
     runs = [
         solve(residuals, at, lower, upper, scale=0.03, max_evaluations=100, tolerance=1e-6) for at in starts
     ]
-    solved = min(runs, key=lambda run: run.cost)
-    return RoundPowerFit(figures_of(PARAMETERS, solved), sm_hz, memory_hz, solved)
+    best = min(runs, key=lambda run: run.cost)
+    solved = runs[-1] if runs[-1].cost < best.cost + _TIE * best.deviance_unit else best
+    return RoundPowerFit(figures_of(PARAMETERS, solved), sm_hz, memory_hz, highest, solved)
 
 
-def _predict(
-    values: Mapping[str, float], rounds: RoundMeasurements, sm_hz: float, memory_hz: float
+def predict_rounds(
+    values: Mapping[str, float],
+    rounds: RoundMeasurements,
+    *,
+    nominal_sm_hz: float,
+    nominal_memory_hz: float,
+    highest_fraction: float = 1.0,
 ) -> RoundPrediction:
+    """Return time, power and clock of rounds by the law.
+
+    Parameters
+    ----------
+    values
+        Figures of `PARAMETERS` by name.
+    rounds
+        Depths, batches, caps, clock limits and memory clocks; what was measured is not looked at.
+    nominal_sm_hz, nominal_memory_hz
+        What f and m are fractions of.
+    highest_fraction
+        Clock that a board runs at where nothing holds it down.
+    """
     drafts = rounds.num_speculative_tokens.astype(np.float64)
-    memory = np.where(np.isnan(rounds.memory_clock_hz), 1.0, rounds.memory_clock_hz / memory_hz)
+    memory = np.where(np.isnan(rounds.memory_clock_hz), 1.0, rounds.memory_clock_hz / nominal_memory_hz)
     nothing = np.zeros(len(rounds))
     step = StepTime(
         fixed_s=nothing,
@@ -155,7 +190,7 @@ def _predict(
     compute_j = values["position_j"] * (1.0 + drafts) * rounds.num_sequences
     memory_j = np.full(len(rounds), values["round_j"])
     time_s, power_w, clock = nothing.copy(), nothing.copy(), nothing.copy()
-    for rows, cap_w, highest in _settings(rounds, sm_hz):
+    for rows, cap_w, highest in _settings(rounds, nominal_sm_hz, highest_fraction):
         curve = PowerCurve(
             active_w=min(values["active_w"], 0.9 * cap_w),
             clock_w=values["clock_w"],
@@ -173,10 +208,10 @@ def _predict(
     return RoundPrediction(time_s, power_w, clock)
 
 
-def _settings(rounds: RoundMeasurements, sm_hz: float) -> list[tuple[Bools, float, float]]:
+def _settings(rounds: RoundMeasurements, sm_hz: float, highest: float) -> list[tuple[Bools, float, float]]:
     """Rows under one cap and one highest clock."""
     cap = np.where(np.isnan(rounds.power_cap_w), np.inf, rounds.power_cap_w)
-    lock = np.where(np.isnan(rounds.sm_lock_hz), 1.0, rounds.sm_lock_hz / sm_hz)
+    lock = np.where(np.isnan(rounds.sm_lock_hz), highest, rounds.sm_lock_hz / sm_hz)
     keys = list(zip(cap.tolist(), lock.tolist(), strict=True))
     return [(np.array([one == key for one in keys]), *key) for key in dict.fromkeys(keys)]
 
@@ -198,7 +233,7 @@ def _start(rounds: RoundMeasurements, *, knee_fraction: float) -> Floats:
     return np.array([one.to_internal(start.get(one.path, one.typical)) for one in PARAMETERS])
 
 
-def _highest(*clocks: Floats) -> float:
+def _highest(*clocks: Floats, fallback: float = 1.0) -> float:
     known = np.concatenate(clocks)
     known = known[np.isfinite(known)]
-    return float(known.max()) if known.size else 1.0
+    return float(known.max()) if known.size else fallback

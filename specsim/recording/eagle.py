@@ -24,7 +24,7 @@ from specsim.recording.models import LanguageModel
 
 _NUM_TAPS = 3
 _FIRST_LOUDNESS = 0.2
-"""Scale of a fresh head's logits: as loud as the target's it would begin with certainty of the wrong words."""
+"""Scale of a fresh head's logits: as loud as the target's, it would begin sure of the wrong words."""
 
 
 class HeadShape(Spec):
