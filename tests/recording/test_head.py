@@ -82,7 +82,8 @@ def test_a_round_reads_no_hidden_state_after_its_start(head: EagleHead, target: 
     cut = [stream[0, 3] for stream in head.unroll(features[:, :4], embedded[:, 1:7], DEPTH)]
     for one, two, three in zip(whole, again, cut, strict=True):
         torch.testing.assert_close(one, two)
-        torch.testing.assert_close(one, three)
+        # Products of another shape round otherwise in single precision.
+        torch.testing.assert_close(one, three, rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()

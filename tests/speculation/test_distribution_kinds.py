@@ -238,7 +238,7 @@ def test_a_missing_or_broken_trace_is_one_line(tmp_path: Path) -> None:
 
 
 def test_the_kinds_of_distributions() -> None:
-    assert DISTRIBUTIONS.kinds() == ("explicit", "rates", "trace")
+    assert DISTRIBUTIONS.kinds() == ("explicit", "live", "ngram", "rates", "trace")
 
 
 def test_the_header_tells_how_the_target_was_sampled() -> None:
