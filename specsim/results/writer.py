@@ -49,8 +49,8 @@ def write(result: SimulationResult, folder: Path) -> None:
     ConfigError
         If the folder holds anything that is not a run's, or cannot be written.
     """
-    target = folder.resolve()
     check_folder(folder)
+    target = folder.resolve()
     with write_faults(folder):
         target.parent.mkdir(parents=True, exist_ok=True)
         _recover(target)
@@ -70,22 +70,36 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     ConfigError
-        If it is a file, or holds files that are not a run's.
+        If it is a file or a link in a circle, or holds files that are not a run's.
     """
     with write_faults(folder):
+        try:
+            folder.resolve()
+        except RuntimeError as error:  # what Python before 3.13 makes of ELOOP
+            raise ConfigError(f"{folder}: cannot be written: its symbolic links go in a circle") from error
         if not folder.exists():
             return
         if not folder.is_dir():
             raise ConfigError(f"{folder}: not a folder")
+        files = {path.name for path in folder.iterdir() if path.is_file()}
         names = {path.name for path in folder.iterdir()}
-    foreign = sorted(names - RUN_FILES)
+    foreign = sorted(names - (RUN_FILES & files))
     if foreign:
         raise ConfigError(
             f"{folder}: not written, since it holds '{foreign[0]}', which is no file of a run; "
             "give a new or empty folder, or that of an earlier run"
         )
-    if names and SUMMARY not in names:
+    if names and not _is_summary(folder / SUMMARY):
         raise ConfigError(f"{folder}: not written, since it is not empty and holds no {SUMMARY} of a run")
+
+
+def _is_summary(path: Path) -> bool:
+    """Tell whether a file is the summary of a run of any version."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and "schema_version" in found
 
 
 def summary_json(summary: Summary) -> str:

@@ -115,6 +115,28 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "run").read_text() == "mine"
 
 
+def test_links_in_a_circle_are_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to(tmp_path / "two")
+    (tmp_path / "two").symlink_to(tmp_path / "one")
+    with pytest.raises(ConfigError, match=r"one: cannot be written: [^\n]+$"):
+        write(RESULT, tmp_path / "one")
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "not JSON"])
+def test_a_file_that_only_has_the_name_of_a_summary_is_no_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / "summary.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"holds no summary\.json of a run"):
+        write(RESULT, tmp_path)
+    assert (tmp_path / "summary.json").read_text("utf-8") == text
+
+
+def test_a_folder_named_like_a_file_of_a_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run" / "summary.json").mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"'summary\.json', which is no file of a run"):
+        write(RESULT, tmp_path / "run")
+    assert (tmp_path / "run" / "summary.json").is_dir()
+
+
 def test_a_failed_write_leaves_the_earlier_run_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
