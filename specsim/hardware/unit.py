@@ -8,10 +8,14 @@ import numpy as np
 from pydantic import Field
 
 from specsim.arrays import to_picoseconds
+from specsim.errors import DomainError
 from specsim.hardware.accelerator import Accelerator, Placement, accelerators
 from specsim.hardware.model import ModelSpec
 from specsim.hardware.step import CostModel, StepCosts, StepShape
 from specsim.units import Seconds
+
+_SHORTEST_STEP_S = 1e-9
+"""A thousand ticks of the simulated clock: shorter steps would lose more than 0.05 % to rounding."""
 
 
 @accelerators.register
@@ -29,7 +33,7 @@ class UnitProfile(Accelerator):
 
     kind: Literal["unit"] = "unit"
     """Kind of profile."""
-    target_step_s: Seconds = Field(gt=0)
+    target_step_s: Seconds = Field(ge=_SHORTEST_STEP_S)
     """Time of one target pass, whatever its shape, s."""
     draft_cost_ratio: float = Field(ge=0)
     """Time of one draft pass divided by that of a target pass, c."""
@@ -37,9 +41,22 @@ class UnitProfile(Accelerator):
     """Operations of a draft position divided by those of the target's; left out: no operations factor."""
 
     def build(self, model: ModelSpec | None, placement: Placement) -> CostModel:
-        """Return the constant cost of one role."""
-        ratio = 1.0 if placement.role == "target" else self.draft_cost_ratio
-        return UnitCosts(self.target_step_s * ratio)
+        """Return the constant cost of one role.
+
+        Raises
+        ------
+        DomainError
+            A draft pass too short for the simulated clock.
+        """
+        if placement.role == "target":
+            return UnitCosts(self.target_step_s)
+        draft_s = self.target_step_s * self.draft_cost_ratio
+        if 0 < draft_s < _SHORTEST_STEP_S:
+            raise DomainError(
+                f"a draft pass of {draft_s:g} s (target_step_s x draft_cost_ratio) is too short for a clock "
+                f"of picoseconds; give 0 or at least {_SHORTEST_STEP_S:g} s"
+            )
+        return UnitCosts(draft_s)
 
 
 class UnitCosts:

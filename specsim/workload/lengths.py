@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from specsim.arrays import Floats, Ints
 
@@ -34,6 +33,9 @@ def draw_lengths(law: LengthLaw, uniforms: Floats) -> Ints:
     """
     if law.stdev == 0:
         return np.full(uniforms.shape, law.mean, dtype=np.int64)
+    # Not at the top: it takes longer to import than a small run, and most lengths do not vary.
+    from scipy.special import ndtr, ndtri
+
     # Each whole length n owns the interval [n - 1/2, n + 1/2).
     low = float(ndtr((law.minimum - 0.5 - law.mean) / law.stdev))
     high = float(ndtr((law.maximum + 0.5 - law.mean) / law.stdev))
