@@ -47,7 +47,7 @@ def prove(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the rule.")
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(help="A recorded trace: prove its replay instead (token only).")
+        Path | None, typer.Option(help="A recorded trace: prove its replay instead (token, block).")
     ] = None,
     pairs: Annotated[int, typer.Option(min=1, max=1000, help="Random pairs.")] = 8,
     vocabulary: Annotated[int, typer.Option(min=2, max=64, help="Tokens of a random pair.")] = 3,
@@ -62,14 +62,12 @@ def prove(
     The law of the next γ+1 tokens is enumerated over every cell of the luck of one of the engine's rounds
     where that is small, and counted over two consecutive rounds in any case.
     """
-    from specsim.errors import ConfigError, GateError
+    from specsim.errors import GateError
     from specsim.speculation.prove import prove as prove_subjects
 
     rule = _rule(verifier, settings or [], num_speculative_tokens=tokens)
     if trace is not None:
-        if verifier != "token":
-            raise ConfigError(f"--trace: replay along a path is token verification, not {verifier}")
-        _finish_replay(trace, tokens, seed, as_json=as_json)
+        _finish_replay(trace, verifier, rule, tokens, seed, as_json=as_json)
         return
     subjects = [
         _subject(
@@ -238,20 +236,22 @@ def _failure(verifier: str, proof: Proof, *, is_lossless: bool) -> str:
     return f"{verifier} is {'not exact' if is_lossless else 'lossy, as it says'}: {found}"
 
 
-def _finish_replay(path: Path, tokens: int, seed: int, *, as_json: bool) -> None:
-    from specsim.errors import GateError
-    from specsim.speculation import Trace
+def _finish_replay(path: Path, kind: str, rule: Verifier, tokens: int, seed: int, *, as_json: bool) -> None:
+    from specsim.errors import ConfigError, GateError
+    from specsim.speculation import BlockVerifier, TokenVerifier, Trace
     from specsim.speculation.prove import prove_replay
 
-    proof = prove_replay(Trace.load(path), num_speculative_tokens=tokens, seed=seed)
-    typer.echo(json.dumps(_replay_json(proof)) if as_json else _replay_text(path, proof))
+    if not isinstance(rule, TokenVerifier | BlockVerifier):
+        raise ConfigError(f"--trace: replay along a path is token or block verification, not {kind}")
+    proof = prove_replay(Trace.load(path), rule, num_speculative_tokens=tokens, seed=seed)
+    typer.echo(json.dumps(_replay_json(kind, proof)) if as_json else _replay_text(path, proof))
     if not proof.passed:
         raise GateError(f"{path}: replay is not exact: z {proof.overlap_z:.2f} and {proof.replay_z:.2f}")
 
 
-def _replay_json(proof: ReplayProof) -> dict[str, object]:
+def _replay_json(kind: str, proof: ReplayProof) -> dict[str, object]:
     return {
-        "verifier": "token",
+        "verifier": kind,
         "passed": proof.passed,
         "max_difference": abs(proof.acceptance_rate - proof.overlap),
         "acceptance_probability": proof.acceptance_rate,

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from specsim.arrays import Floats, Ints
+from specsim.speculation.block_paths import HasRatios
 from specsim.speculation.distributions import Path, PathDistributions, Signals
 from specsim.speculation.logged import HasOwnLengths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
@@ -33,6 +34,7 @@ class MixedPaths:
         self._request_class = request_class
         self._index = index_in_class
         self.records_tails = all(distributions.records_tails for distributions in classes)
+        self.knows_ratios = all(isinstance(part, HasRatios) and part.knows_ratios for part in classes)
         self.drafts_in_one_pass = all(distributions.drafts_in_one_pass for distributions in classes)
 
     def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
@@ -56,6 +58,15 @@ class MixedPaths:
             depth,
             lambda distributions, index, start: distributions.acceptance(index, start, depth),
         )
+
+    def ratios(self, request: Ints, position: Ints, depth: int) -> Floats:
+        """q/p of the path's token at each depth, [B, depth], from each request's class."""
+
+        def ask(part: PathDistributions, index: Ints, start: Ints) -> Floats:
+            assert isinstance(part, HasRatios)
+            return part.ratios(index, start, depth)
+
+        return self._by_class(request, position, depth, ask)
 
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth, [B, depth], from each request's class."""

@@ -147,20 +147,29 @@ class RecordedPaths:
             ended_by=cast("Ending", str(self.trace.ended_by[prompt])),
         )
 
+    @property
+    def knows_ratios(self) -> bool:
+        """Whether p and q of the path are recorded, and not lengths alone."""
+        return self.trace.logged_drafts is None
+
     def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
         """Probability that the draft at each depth is kept, [B, depth]; 0 past the path's end."""
+        return np.minimum(self.ratios(request, position, depth), 1.0)
+
+    def ratios(self, request: Ints, position: Ints, depth: int) -> Floats:
+        """q/p of the path's token at each depth, [B, depth]; 0 past the path's end."""
         start, at, is_inside = self._places(request, position, depth)
         trace = self.trace
         if trace.proposal_token is not None:
             proposal = trace.proposal_token[start, :depth]
-            is_kept = (proposal == trace.token[at]) & is_inside
-            return np.where(proposal >= 0, is_kept.astype(np.float64), np.nan)
+            is_proposed = (proposal == trace.token[at]) & is_inside
+            return np.where(proposal >= 0, is_proposed / trace.p_token[at].astype(np.float64), np.nan)
         if trace.q_from_start is not None:
-            kept = _kept_on_path(trace.p_token[at], trace.q_from_start[start, :depth])
+            ratio = _ratio(trace.p_token[at], trace.q_from_start[start, :depth])
         else:
-            kept = self._along_path[at]
-        acceptance: Floats = np.where(is_inside, kept, 0.0)
-        return acceptance
+            ratio = self._along_path[at]
+        ratios: Floats = np.where(is_inside, ratio, 0.0)
+        return ratios
 
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth along the path, [B, depth]; NaN past its end or where none are recorded."""
@@ -266,9 +275,9 @@ class RecordedPaths:
         if trace.q_token is None or trace.draft_argmax is None:
             return np.empty(0)
         if draft_sample_method == "greedy":
-            is_kept: Floats = (trace.draft_argmax == trace.token).astype(np.float64)
-            return is_kept
-        return _kept_on_path(trace.p_token, trace.q_token)
+            is_drafted: Floats = (trace.draft_argmax == trace.token) / trace.p_token.astype(np.float64)
+            return is_drafted
+        return _ratio(trace.p_token, trace.q_token)
 
     def _places(self, request: Ints, position: Ints, depth: int) -> tuple[Ints, Ints, Bools]:
         """Row of each start, [B]; row of each draft and whether it is on the path, [B, depth]."""
@@ -290,6 +299,6 @@ def _rewarped(trace: Trace, temperature: float) -> Trace:
     return rewarped.trace
 
 
-def _kept_on_path(p_token: Probabilities, q_token: Probabilities) -> Floats:
-    kept: Floats = np.minimum(q_token.astype(np.float64) / p_token.astype(np.float64), 1.0)
-    return kept
+def _ratio(p_token: Probabilities, q_token: Probabilities) -> Floats:
+    ratio: Floats = q_token.astype(np.float64) / p_token.astype(np.float64)
+    return ratio

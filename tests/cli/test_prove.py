@@ -64,10 +64,12 @@ def test_what_is_too_large_to_enumerate_is_counted(capsys: pytest.CaptureFixture
     assert found["p_value"] > 1e-6
 
 
-def test_a_recorded_trace_is_proved_by_its_replay(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = _run(capsys, "token", "--trace", str(TRACE), "--json")
+@pytest.mark.parametrize("rule", ["token", "block"])
+def test_a_recorded_trace_is_proved_by_its_replay(capsys: pytest.CaptureFixture[str], rule: str) -> None:
+    code, out, _ = _run(capsys, rule, "--trace", str(TRACE), "--json")
     assert code == 0
     assert json.loads(out)["passed"] is True
+    assert json.loads(out)["verifier"] == rule
 
 
 class _AcceptsAll(TokenVerifier):
@@ -104,7 +106,7 @@ def test_a_rule_of_other_people_is_proved_as_ours_are(
         (("kseq", "--branching", "2", "--siblings", "distinct"), "siblings are 'distinct'"),
         (("recursive", "--branching", "2,0"), "--branching '2,0'"),
         (("recursive", "--branching", "2", "--greedy-draft"), "give one at most"),
-        (("block", "--trace", str(TRACE)), "replay along a path is token verification"),
+        (("recursive", "--trace", str(TRACE)), "replay along a path is token or block verification"),
         (("lenience",), "lenience"),
         (("typical", "--set", "threshold=2"), "threshold"),
     ],

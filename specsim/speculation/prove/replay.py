@@ -9,10 +9,12 @@ import numpy as np
 from specsim.arrays import Floats, Ints
 from specsim.errors import ConfigError
 from specsim.speculation.lookahead.fixed import Fixed
-from specsim.speculation.path_rounds import PathRounds
 from specsim.speculation.recorded import RecordedPaths
 from specsim.speculation.rounds import Sequences
+from specsim.speculation.sources import build_rounds
 from specsim.speculation.trace import Trace
+from specsim.speculation.verify.block import BlockVerifier
+from specsim.speculation.verify.token import TokenVerifier
 from specsim.streams import RandomStreams
 
 MAX_Z = 5.0
@@ -40,9 +42,14 @@ class ReplayProof:
 
 
 def prove_replay(
-    trace: Trace, *, num_speculative_tokens: int, num_repeats: int = 8, seed: int = 0
+    trace: Trace,
+    verifier: TokenVerifier | BlockVerifier | None = None,
+    *,
+    num_speculative_tokens: int,
+    num_repeats: int = 8,
+    seed: int = 0,
 ) -> ReplayProof:
-    """Replay a trace with sampled drafts under token verification.
+    """Replay a trace with sampled drafts under token or block verification.
 
     Given where a round starts, the number of drafts kept has a known mean and variance, whatever went
     before; so the excess over all rounds is a martingale, and its size says whether replay is exact.
@@ -51,6 +58,8 @@ def prove_replay(
     ----------
     trace
         A trace with p and q along its path.
+    verifier
+        The rule; token verification where absent.
     num_speculative_tokens
         Drafts a round, K.
     num_repeats
@@ -70,7 +79,9 @@ def prove_replay(
     paths = RecordedPaths(trace, num_speculative_tokens=num_speculative_tokens)
     kept = np.minimum(trace.q_token.astype(float) / trace.p_token.astype(float), 1.0)
     overlap = trace.overlap.astype(float)
-    excess, variance, emitted, count = _replayed(paths, trace, num_speculative_tokens, num_repeats, seed)
+    excess, variance, emitted, count = _replayed(
+        paths, verifier or TokenVerifier(), num_speculative_tokens, num_repeats, seed
+    )
     overlap_z = _z(float((kept - overlap).sum()), float(((kept - overlap) ** 2).sum()))
     replay_z = _z(excess, variance)
     return ReplayProof(
@@ -85,14 +96,16 @@ def prove_replay(
 
 
 def _replayed(
-    paths: RecordedPaths, trace: Trace, depth: int, num_repeats: int, seed: int
+    paths: RecordedPaths, verifier: TokenVerifier | BlockVerifier, depth: int, num_repeats: int, seed: int
 ) -> tuple[float, float, int, int]:
     """Excess of accepted drafts over their expectation, its variance, tokens and number of rounds."""
-    num_requests = trace.num_prompts * num_repeats
-    caps: Ints = np.tile(np.diff(trace.offsets), num_repeats)
-    rounds = PathRounds(
+    num_requests = paths.num_prompts * num_repeats
+    caps: Ints = np.tile(np.diff(paths.trace.offsets), num_repeats)
+    at_least = _block_keeps if isinstance(verifier, BlockVerifier) else _token_keeps
+    rounds = build_rounds(
         paths,
         Fixed(),
+        verifier,
         streams=RandomStreams(seed),
         num_output_tokens=caps,
         num_speculative_tokens=depth,
@@ -105,7 +118,7 @@ def _replayed(
         remaining = caps[request] - at
         one = rounds.peek(Sequences(request, at, remaining), horizon=1)
         rounds.commit(1)
-        mean, second = _moments(paths.acceptance(request, at, depth), remaining)
+        mean, second = _moments(at_least(paths.ratios(request, at, depth)), remaining)
         excess += float((one.num_accepted[0] - mean).sum())
         variance += float((second - mean**2).sum())
         emitted += int(one.num_emitted.sum())
@@ -115,10 +128,24 @@ def _replayed(
     return excess, variance, emitted, count
 
 
-def _moments(acceptance: Floats, remaining: Ints) -> tuple[Floats, Floats]:
+def _token_keeps(ratio: Floats) -> Floats:
+    """Probability that at least 1 … K drafts are kept given the text, of q/p along it, [B, K]."""
+    at_least: Floats = np.multiply.accumulate(np.minimum(ratio, 1.0), axis=1)
+    return at_least
+
+
+def _block_keeps(ratio: Floats) -> Floats:
+    """Return the same under block verification: the least of the products of the first 0 … i ratios."""
+    with np.errstate(divide="ignore"):
+        logs = np.cumsum(np.log(ratio), axis=1)
+    at_least: Floats = np.exp(np.minimum.accumulate(np.minimum(logs, 0.0), axis=1))
+    return at_least
+
+
+def _moments(kept: Floats, remaining: Ints) -> tuple[Floats, Floats]:
     """Mean and mean square of min(drafts kept, remaining), [B] each."""
-    number = np.arange(1, acceptance.shape[1] + 1)
-    at_least = np.cumprod(acceptance, axis=1) * (number <= remaining[:, np.newaxis])
+    number = np.arange(1, kept.shape[1] + 1)
+    at_least = np.where(number <= remaining[:, np.newaxis], kept, 0.0)
     return at_least.sum(axis=1), (at_least * (2 * number - 1)).sum(axis=1)
 
 

@@ -35,7 +35,7 @@ class TokenVerifier:
 
     is_lossless = True
     needs: Literal["path"] = "path"
-    """Replay along a path is this rule; see ``recorded.py``."""
+    """Replay along a path is this rule; see ``recorded.py``. Block replays too: ``block_paths.py``."""
     siblings: tuple[Siblings, ...] = ("one",)
 
     def descend(self, draft: Draft, target: Floats) -> Floats:

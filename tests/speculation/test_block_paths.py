@@ -1,0 +1,241 @@
+"""Block verification along a path: its law of rounds and text is that of the rule on whole distributions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+
+from specsim.arrays import Floats, Ints
+from specsim.engine.simulate import simulate
+from specsim.errors import ConfigError
+from specsim.scenario import load_scenario
+from specsim.speculation import (
+    BlockVerifier,
+    BuildContext,
+    ChainDraft,
+    ConfidenceSpec,
+    Fixed,
+    PathRounds,
+    Prefixes,
+    RatesDistributions,
+    RecordedPaths,
+    Trace,
+    build_rounds,
+)
+from specsim.speculation.block_paths import BlockPaths
+from specsim.speculation.mixture import MixedPaths
+from specsim.streams import RandomStreams
+from tests.oracles.markov import MarkovPair
+from tests.strategies import headers, random_trace
+
+Text = tuple[int, ...]
+RoundLaw = dict[tuple[int, Text], float]
+Law = dict[tuple[int, int, Text], float]
+Keep = Callable[[int, int], Floats]
+"""Probability that each draft is kept in a round of a path that starts at a position."""
+SIZES = [(2, 1), (2, 2), (2, 3), (3, 2)]
+TRACE = "scenarios/traces/smollm2_exit24_t0.7.npz"
+
+
+def _pair(seed: int, *, size: int) -> MarkovPair:
+    """Rows of 64ths, which float32 columns of a trace hold exactly; the last row begins a text."""
+    rng = np.random.default_rng(seed)
+    rows = [1 + rng.multinomial(64 - size, rng.dirichlet(np.ones(size))) for _ in range(2 * size + 2)]
+    target, draft = np.array(rows).reshape(2, size + 1, size) / 64
+    return MarkovPair(target, draft)
+
+
+def _every_path(pair: MarkovPair, num_tokens: int) -> tuple[Trace, Floats]:
+    """Every text of a length as the prompts of one trace, and the probability of each."""
+    size = pair.vocabulary_size
+    texts = np.array(list(product(range(size), repeat=num_tokens)))
+    before = np.concatenate([np.full((len(texts), 1), -1), texts[:, :-1]], axis=1)
+    p, q = pair._target[before, texts], pair._draft[before, texts]
+    flat, top = (before.ravel(), texts.ravel()), pair._draft.max(axis=1)
+    argmax = pair._draft.argmax(axis=1)[flat[0]]
+    trace = Trace(
+        header=headers(vocabulary_size=size),
+        offsets=np.arange(len(texts) + 1) * num_tokens,
+        num_prompt_tokens=np.ones(len(texts), dtype=np.int32),
+        domain=np.array(["markov"] * len(texts)),
+        language=np.array(["en"] * len(texts)),
+        ended_by=np.array(["cap"] * len(texts)),
+        token=texts.ravel().astype(np.int32),
+        p_token=p.ravel().astype(np.float32),
+        q_token=q.ravel().astype(np.float32),
+        overlap=np.minimum(pair._target, pair._draft).sum(axis=1)[flat[0]].astype(np.float32),
+        draft_argmax=argmax.astype(np.int32),
+        p_at_draft_argmax=pair._target[flat[0], argmax].astype(np.float32),
+        draft_entropy_nats=np.ones(texts.size, dtype=np.float32),
+        draft_top_probability=top[flat[0]].astype(np.float32),
+    )
+    return trace, p.prod(axis=1)
+
+
+def _round_by_the_rule(pair: MarkovPair, last: int, depth: int) -> RoundLaw:
+    """Law of (drafts kept, tokens emitted) of one round after a token, on conditional distributions."""
+    rule = BlockVerifier()
+    law: RoundLaw = defaultdict(float)
+    prefix = Prefixes(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), np.array([[last]]))
+    for probability, draft in ChainDraft(pair, num_tokens=depth).enumerate(prefix):
+        tokens = draft.token[0].tolist()
+        target = pair._target[[last, *tokens]][np.newaxis]
+        keep = rule.descend(draft, target)[0]
+        for kept in range(depth + 1):
+            stop = 1.0 if kept == depth else 1 - keep[kept]
+            chance = probability * np.prod(keep[:kept]) * stop
+            following = rule.next_token(draft, target, np.array([kept - 1]))[0]
+            for token, share in enumerate(following.tolist()):
+                law[kept, (*tokens[:kept], token)] += chance * share
+    return law
+
+
+def _two_rounds_by_the_rule(pair: MarkovPair, depth: int) -> Law:
+    law: Law = defaultdict(float)
+    rounds = [_round_by_the_rule(pair, last, depth) for last in range(pair.vocabulary_size)]
+    for first, begins in enumerate(pair._target[-1].tolist()):
+        for (kept, text), chance in rounds[first].items():
+            for (kept_next, text_next), chance_next in rounds[text[-1]].items():
+                law[kept, kept_next, (first, *text, *text_next)] += begins * chance * chance_next
+    return law
+
+
+def _two_rounds_by_replay(pair: MarkovPair, depth: int, keep_of: Callable[[RecordedPaths], Keep]) -> Law:
+    trace, chances = _every_path(pair, 1 + 2 * (depth + 1))
+    keep = keep_of(RecordedPaths(trace))
+    texts = trace.token.reshape(trace.num_prompts, -1).tolist()
+    law: Law = defaultdict(float)
+    for number, (text, chance) in enumerate(zip(texts, chances.tolist(), strict=True)):
+        for kept, share in enumerate(_stops(keep(number, 1))):
+            for kept_next, share_next in enumerate(_stops(keep(number, 2 + kept))):
+                end = 3 + kept + kept_next
+                law[kept, kept_next, tuple(text[:end])] += chance * share * share_next
+    return law
+
+
+def _stops(keep: Floats) -> list[float]:
+    at_least = np.concatenate([[1.0], np.cumprod(keep), [0.0]])
+    return list((at_least[:-1] - at_least[1:]).tolist())
+
+
+def _total_variation(one: Law, other: Law) -> float:
+    return sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in {*one, *other}) / 2
+
+
+def _block(depth: int) -> Callable[[RecordedPaths], Keep]:
+    return lambda paths: lambda request, start: BlockPaths(paths).acceptance(*_at(request, start), depth)[0]
+
+
+def _without_product(depth: int) -> Callable[[RecordedPaths], Keep]:
+    return lambda paths: lambda request, start: paths.acceptance(*_at(request, start), depth)[0]
+
+
+def _product_over_starts(depth: int) -> Callable[[RecordedPaths], Keep]:
+    """Wrong on purpose: what is carried began with the text, not with the round."""
+
+    def keep(paths: RecordedPaths, request: int, start: int) -> Floats:
+        whole: Floats = BlockPaths(paths).acceptance(*_at(request, 1), start - 1 + depth)[0]
+        after: Floats = whole[start - 1 :]
+        return after
+
+    return lambda paths: lambda request, start: keep(paths, request, start)
+
+
+def _at(request: int, start: int) -> tuple[Ints, Ints]:
+    return np.array([request]), np.array([start])
+
+
+@pytest.mark.parametrize(("size", "depth"), SIZES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_two_rounds_of_replay_have_the_joint_law_of_the_rule(size: int, depth: int, seed: int) -> None:
+    pair = _pair(seed, size=size)
+    by_rule = _two_rounds_by_the_rule(pair, depth)
+    assert sum(by_rule.values()) == pytest.approx(1, abs=1e-12)
+    assert _total_variation(by_rule, _two_rounds_by_replay(pair, depth, _block(depth))) < 1e-12
+
+
+@pytest.mark.parametrize("wrong", [_without_product, _product_over_starts])
+def test_replay_with_a_part_left_out_has_another_law(
+    wrong: Callable[[int], Callable[[RecordedPaths], Keep]],
+) -> None:
+    pair = _pair(0, size=2)
+    by_rule = _two_rounds_by_the_rule(pair, 3)
+    assert _total_variation(by_rule, _two_rounds_by_replay(pair, 3, wrong(3))) > 1e-3
+
+
+def test_at_least_i_drafts_are_kept_with_the_smallest_of_the_ratios_products() -> None:
+    paths = RecordedPaths(random_trace(3, [60]))
+    where = np.zeros(40, dtype=np.int64), np.arange(1, 41)
+    products = np.cumprod(paths.ratios(*where, 8), axis=1)
+    expected = np.minimum.accumulate(np.minimum(products, 1.0), axis=1)
+    np.testing.assert_allclose(
+        np.cumprod(BlockPaths(paths).acceptance(*where, 8), axis=1), expected, rtol=1e-12
+    )
+
+
+def test_block_keeps_at_least_what_token_keeps_along_every_path() -> None:
+    paths = RecordedPaths(random_trace(4, [60, 30]))
+    where = np.repeat([0, 1], 30), np.tile(np.arange(1, 31), 2)
+    block, token = (one.acceptance(*where, 6) for one in (BlockPaths(paths), paths))
+    assert np.all(np.cumprod(block, axis=1) >= np.cumprod(token, axis=1) - 1e-15)
+    assert block.sum() > token.sum()
+
+
+@pytest.mark.parametrize("method", ["lookup", "greedy"])
+def test_certain_drafts_are_kept_alike_by_block_and_token(method: str) -> None:
+    if method == "lookup":
+        paths = RecordedPaths(random_trace(1, [40, 7], with_scalars=False))
+    else:
+        paths = RecordedPaths(random_trace(1, [40, 7]), draft_sample_method="greedy")
+    where = np.zeros(30, dtype=np.int64), np.arange(1, 31)
+    np.testing.assert_array_equal(BlockPaths(paths).acceptance(*where, 4), paths.acceptance(*where, 4))
+
+
+def test_a_mixture_replays_block_where_each_class_does() -> None:
+    paths = RecordedPaths(random_trace(2, [20]))
+    number = {"request_class": np.array([0, 1]), "index_in_class": np.array([0, 0])}
+    mixed = BlockPaths(MixedPaths([paths, paths], **number))
+    both = mixed.acceptance(np.array([0, 1]), np.array([3, 3]), 4)
+    np.testing.assert_array_equal(both[0], both[1])
+    np.testing.assert_array_equal(both[0], BlockPaths(paths).acceptance(*_at(0, 3), 4)[0])
+    with pytest.raises(ConfigError, match="rates and logs"):
+        BlockPaths(MixedPaths([paths, RatesDistributions([0.5])], **number))
+
+
+def test_rates_know_no_ratios_and_are_refused() -> None:
+    with pytest.raises(ConfigError, match="verifier: block needs p and q along the path"):
+        BlockPaths(RatesDistributions([0.5, 0.5]))
+
+
+def test_a_rule_that_reads_the_draft_past_a_rejection_is_marked_approximate() -> None:
+    policy = ConfidenceSpec(threshold=0.5).build(BuildContext(num_speculative_tokens=4))
+    for lookahead, is_approximate in ((policy, True), (Fixed(), False)):
+        rounds = build_rounds(
+            RecordedPaths(random_trace(2, [20])),
+            lookahead,
+            BlockVerifier(),
+            streams=RandomStreams(0),
+            num_output_tokens=np.array([20]),
+            num_speculative_tokens=4,
+        )
+        assert isinstance(rounds, PathRounds)
+        assert rounds.is_approximate is is_approximate
+
+
+def test_a_scenario_replays_block_on_a_shipped_trace() -> None:
+    scenario = f"""\
+hardware: {{target: {{name: unit, kind: unit, target_step_s: 1 s, draft_cost_ratio: 0.1}}}}
+speculative_config: {{num_speculative_tokens: 8, draft_sample_method: probabilistic}}
+distributions: {{kind: trace, path: {TRACE}}}
+workload: {{num_prompts: 160, max_concurrency: 8, output_tokens: 200}}
+"""
+    rounds = {
+        rule: simulate(load_scenario(scenario, overrides=[f"verifier={{kind: {rule}}}"])).rounds
+        for rule in ("token", "block")
+    }
+    accepted = {rule: table["num_accepted"].mean() for rule, table in rounds.items()}
+    assert accepted["block"] > accepted["token"]
