@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from specsim.errors import ConfigError
 from specsim.hardware import RooflineProfile
+from specsim.writing import write_faults, write_whole
 
 _BLOCKS = ("provenance", "fitted")
 
@@ -52,13 +50,8 @@ def write_profile(path: Path, profile: RooflineProfile, *, header: Mapping[str, 
         Where the file cannot be written.
     """
     text = profile_text(profile, header=header)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with write_faults(path):
+        write_whole(path, text)
 
 
 def _flow(value: object) -> str:
