@@ -25,7 +25,7 @@ def check(
         list[Path], typer.Argument(help="Scenarios, hardware profiles or models (config.json).")
     ],
 ) -> None:
-    """Check files without simulating: keys, units, bounds, what they name, and whether it fits the memory."""
+    """Check files without simulating: keys, units, bounds, what they name, whether rules and memory fit."""
     from specsim.config.validate import sort_faults
     from specsim.errors import CapacityError, ConfigError, DomainError, Fault
 
@@ -54,6 +54,7 @@ def _checked(file: Path) -> str:
     """Load a file as what it is, and say what that is."""
     from specsim.config import read
     from specsim.engine.prepare import prepare
+    from specsim.engine.round_source import rounds_of
     from specsim.hardware import load_model, load_profile
     from specsim.scenario import scenario_of
 
@@ -63,7 +64,7 @@ def _checked(file: Path) -> str:
     kind = _kind(document)
     if kind == "scenario":
         scenario = scenario_of(document)
-        prepare(scenario)
+        rounds_of(prepare(scenario), speculates=scenario.speculative_config is not None)
         return f"{kind} {scenario.name!r}"
     if kind == "model":
         return f"{kind} {load_model(path).name!r}"

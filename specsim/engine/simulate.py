@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -16,12 +15,12 @@ from specsim.engine.arm import ArmColumns, Columns, run_arm
 from specsim.engine.deploy import Deployed
 from specsim.engine.identity import provenance, run_key
 from specsim.engine.prepare import Prepared, prepare
-from specsim.engine.tree_cost import tree_round_s
+from specsim.engine.round_source import rounds_of
 from specsim.errors import DomainError
 from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
 from specsim.scenario import Scenario, load_scenario
-from specsim.speculation import PlainRounds, RoundSource, SampledRounds, build_rounds
+from specsim.speculation import SampledRounds
 
 DEFAULT_HORIZON = 256
 MAX_SEED = 2**63 - 1
@@ -76,10 +75,10 @@ def simulate(
     prepared = prepare(scenario)
     names = ("baseline",) if scenario.speculative_config is None else ("baseline", "speculation")
     num_tokens = int(prepared.population.num_output_tokens.sum())
-    arms, rounds = {}, _rounds(prepared, speculates=False)
+    arms, rounds = {}, rounds_of(prepared, speculates=False)
     for number, name in enumerate(names):
         speculates = name == "speculation"
-        rounds = _rounds(prepared, speculates=True) if speculates else rounds
+        rounds = rounds_of(prepared, speculates=True) if speculates else rounds
         arms[name] = run_arm(
             name,
             prepared,
@@ -93,30 +92,6 @@ def simulate(
         arms,
         is_approximate=rounds.is_approximate,
         total_variation=rounds.loss_per_token() if isinstance(rounds, SampledRounds) else None,
-    )
-
-
-def _rounds(prepared: Prepared, *, speculates: bool) -> RoundSource:
-    """Return where the rounds of an arm come from; a sampled text is drawn anew in each."""
-    scenario, population = prepared.scenario, prepared.population
-    if population.distributions.offers == "path" and not speculates:
-        return PlainRounds()
-    context = scenario.build_context()
-    distributions = population.distributions
-    draft_source = None
-    if speculates and distributions.offers == "conditional":
-        draft_source = scenario.draft_source_spec.build(
-            replace(context, tree_round_s=tree_round_s(prepared)), distributions
-        )
-    return build_rounds(
-        distributions,
-        scenario.lookahead.build(context),
-        scenario.verifier_spec.build(context),
-        streams=prepared.streams,
-        num_output_tokens=population.num_output_tokens,
-        num_speculative_tokens=scenario.num_speculative_tokens if speculates else 0,
-        shorten_last_draft=scenario.shorten_last_draft,
-        draft_source=draft_source,
     )
 
 

@@ -288,6 +288,24 @@ def test_check_of_what_does_not_fit_the_memory_exits_3(
     assert "GB" in line
 
 
+@pytest.mark.parametrize("kind", ["block", "recursive", "optimal"])
+def test_check_refuses_a_rule_that_needs_more_than_rates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "name: rates\n"
+        "hardware: {target: {kind: unit, name: u, target_step_s: 1.0, draft_cost_ratio: 0.1}}\n"
+        "distributions: {kind: rates, acceptance_rate: 0.5}\n"
+        "speculative_config: {num_speculative_tokens: 2}\n"
+        f"verifier: {{kind: {kind}}}\n"
+        "workload: {num_prompts: 3, prompt_tokens: 5, output_tokens: 20, max_concurrency: 1}\n"
+    )
+    assert _run("check", str(tmp_path / "s.yaml")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path}/s.yaml: verifier: " in line
+    assert "use token" in line
+
+
 def test_check_tells_of_every_file_which_one_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
