@@ -41,8 +41,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
         If it cannot be written; see `write_faults`.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_bytes(content.encode() if isinstance(content, str) else content)
-    fresh.replace(path)
+    try:
+        fresh.write_bytes(content.encode() if isinstance(content, str) else content)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def is_alive(process: int) -> bool:

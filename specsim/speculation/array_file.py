@@ -10,8 +10,6 @@ import contextlib
 import io
 import lzma
 import math
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.errors import ConfigError, Fault
+from specsim.writing import write_faults, write_whole
 
 Array: TypeAlias = NDArray[np.generic]
 
@@ -73,20 +72,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
             # A tenth smaller than deflate on columns of near-random digits; numpy.load reads it too.
             entry.compress_type = zipfile.ZIP_LZMA
             archive.writestr(entry, member.getvalue())
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise _refusal(path, f"cannot be written ({error.strerror})") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(buffer.getvalue())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(path)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise _refusal(path, f"cannot be written ({error.strerror})") from None
+    with write_faults(path):
+        write_whole(path, buffer.getvalue())
 
 
 def _parse(path: Path, name: str, content: bytes) -> Array:
