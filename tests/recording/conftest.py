@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from specsim.recording import LanguageModel
 
 WORDS = [f"w{number}" for number in range(20)]
 
@@ -25,6 +29,20 @@ def stranger_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a model whose tokenizer swaps two words."""
     swapped = [*WORDS[:5], WORDS[6], WORDS[5], *WORDS[7:]]
     return save_model(tmp_path_factory.mktemp("models") / "stranger", words=swapped, seed=5)
+
+
+@pytest.fixture(scope="module")
+def target(model_folder: Path) -> LanguageModel:
+    from specsim.recording import load_language_model
+
+    return load_language_model(model_folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def other(other_folder: Path) -> LanguageModel:
+    from specsim.recording import load_language_model
+
+    return load_language_model(other_folder, device="cpu")
 
 
 def save_model(folder: Path, *, words: list[str], seed: int, num_padding: int = 0) -> Path:

@@ -25,7 +25,6 @@ from specsim.recording import (  # noqa: E402
     RecordedDraft,
     RecordingSettings,
     early_exit,
-    load_language_model,
     record,
 )
 from specsim.recording.drafts import module_draft  # noqa: E402
@@ -36,11 +35,6 @@ from specsim.recording.warp import Warp  # noqa: E402
 PROMPTS = PromptSet(
     name="words", domain="chat", language="en", source="the test", prompts=("w1 w2 w3", "w5", "w7 w8 w9 w7")
 )
-
-
-@pytest.fixture(scope="module")
-def target(model_folder: Path) -> LanguageModel:
-    return load_language_model(model_folder, device="cpu")
 
 
 def recorded(target: LanguageModel, draft: RecordedDraft, tmp_path: Path, temperature: float = 0.8) -> Trace:

@@ -24,11 +24,6 @@ NUM_SAMPLES = 5000
 PROMPT = np.array([3, 7, 8, 9, 7])
 
 
-@pytest.fixture(scope="module")
-def target(model_folder: Path) -> LanguageModel:
-    return load_language_model(model_folder, device="cpu")
-
-
 def sampled(target: LanguageModel, warp: Warp, *, num_tokens: int) -> list[list[int]]:
     uniforms = np.random.Generator(np.random.PCG64(11)).random((NUM_SAMPLES, num_tokens))
     found = generate(target, [PROMPT] * NUM_SAMPLES, uniforms, warp=warp, on_tokens=lambda _: None)

@@ -29,11 +29,6 @@ DEPTH = 3
 
 
 @pytest.fixture(scope="module")
-def target(model_folder: Path) -> LanguageModel:
-    return load_language_model(model_folder, device="cpu")
-
-
-@pytest.fixture(scope="module")
 def texts(target: LanguageModel) -> list[TrainingText]:
     prompt = target.encode("w1 w2 w3", style="chat")
     luck = np.random.default_rng(0).random((48, 20))

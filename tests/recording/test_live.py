@@ -26,22 +26,12 @@ from specsim.streams import RandomStreams
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
-from specsim.recording import LanguageModel, PromptSet, RecordingSettings, load_language_model, record  # noqa: E402
+from specsim.recording import LanguageModel, PromptSet, RecordingSettings, record  # noqa: E402
 from specsim.recording.drafts import model_draft  # noqa: E402
 from specsim.recording.live import LivePair  # noqa: E402
 from specsim.recording.warp import Warp  # noqa: E402
 
 PROMPTS = ("w1 w2 w3 w4 w1 w2", "w5", "w7 w8 w9 w7 w8 w9 w7 w8", "w3 w3 w3", "w11 w0 w2")
-
-
-@pytest.fixture(scope="module")
-def target(model_folder: Path) -> LanguageModel:
-    return load_language_model(model_folder, device="cpu")
-
-
-@pytest.fixture(scope="module")
-def other(other_folder: Path) -> LanguageModel:
-    return load_language_model(other_folder, device="cpu")
 
 
 def pair(

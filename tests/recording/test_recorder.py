@@ -45,16 +45,6 @@ LAWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def target(model_folder: Path) -> LanguageModel:
-    return load_language_model(model_folder, device="cpu")
-
-
-@pytest.fixture(scope="module")
-def other(other_folder: Path) -> LanguageModel:
-    return load_language_model(other_folder, device="cpu")
-
-
 def record_one(
     target: LanguageModel, draft: RecordedDraft, *, parts: Path | None = None, **settings: float
 ) -> Trace:

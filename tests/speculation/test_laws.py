@@ -24,7 +24,6 @@ from specsim.speculation import (
     RecordedPaths,
     RoundSource,
     SampledRounds,
-    Signals,
     TokenVerifier,
 )
 from specsim.speculation.uniforms import RoundUniforms, Uniforms
@@ -32,6 +31,7 @@ from specsim.streams import RandomStreams
 from tests.oracles.chi_square import goodness_of_fit, homogeneity
 from tests.oracles.markov import MarkovPair, random_pair
 from tests.oracles.serve import serve
+from tests.policies import RestsAfterThree
 
 SIZES = [4000, pytest.param(40_000, marks=pytest.mark.verification)]
 LEAST_P = 1e-3
@@ -142,19 +142,6 @@ class _StopsAfterUnlikely:
         return self._chain.enumerate(prefix)
 
 
-class _RestsAfterThree(Fixed):
-    """Drafts nothing after a round that drafted 3 or more."""
-
-    def start(self, num_sequences: int) -> Floats:
-        return np.zeros((num_sequences, 1))
-
-    def lengths(self, signals: Signals, state: Floats, limit: Ints) -> Ints:
-        return np.where(state[:, 0] >= 3, 0, limit)
-
-    def observe(self, state: Floats, num_drafted: Ints, num_accepted: Ints) -> Floats:
-        return num_drafted[:, np.newaxis].astype(np.float64)
-
-
 class _KeyedByPosition:
     """Wrong on purpose: the draft of a position has one uniform, whichever round drafts it."""
 
@@ -174,7 +161,7 @@ def _p_value_of_looking(size: int, *, is_keyed_by_position: bool) -> float:
     pair = ExplicitDistributions(p, q)
     caps = np.full(size, 5)
     draft = _StopsAfterUnlikely(ChainDraft(pair, num_tokens=4), threshold=0.25)
-    source = _live(pair, caps, lookahead=4, policy=_RestsAfterThree(), draft=draft)
+    source = _live(pair, caps, lookahead=4, policy=RestsAfterThree(), draft=draft)
     if is_keyed_by_position:
         luck = source._uniforms
         source._uniforms = replace(luck, draft=_KeyedByPosition(luck.draft, num_nodes=4))

@@ -14,11 +14,9 @@ from specsim.speculation import (
     ChainDraft,
     Draft,
     ExplicitDistributions,
-    Fixed,
     Prefixes,
     RecursiveVerifier,
     SampledRounds,
-    Signals,
     TokenVerifier,
 )
 from specsim.speculation.markov import random_markov_pair
@@ -30,6 +28,7 @@ from specsim.speculation.verify.block import _prefix_ratios, _vouching
 from specsim.speculation.verify.chain import at_tokens, is_drafted
 from specsim.speculation.walk import Walk, walk
 from specsim.streams import Purpose, RandomStreams
+from tests.policies import RestsAfterThree
 from tests.verification.subjects import chain, subject, tree
 
 _V3 = random_markov_pair(RandomStreams(28).generator(Purpose.PROOF), vocabulary_size=3)
@@ -215,19 +214,6 @@ class _DraftsKeyedByPosition(Subject):
         return super().rounds(replace(uniforms, draft=keyed), num_output_tokens)
 
 
-class _RestsAfterDrafting(Fixed):
-    """Drafts nothing after a round that drafted three or more."""
-
-    def start(self, num_sequences: int) -> Floats:
-        return np.zeros((num_sequences, 1))
-
-    def lengths(self, signals: Signals, state: Floats, limit: Ints) -> Ints:
-        return np.where(state[:, 0] >= 3, 0, limit)
-
-    def observe(self, state: Floats, num_drafted: Ints, num_accepted: Ints) -> Floats:
-        return num_drafted[:, np.newaxis].astype(np.float64)
-
-
 class _StopsAfterUnlikely(ChainDraft):
     """Ends a chain after an unlikely token, which is kept: causal, and so allowed."""
 
@@ -241,8 +227,8 @@ class _StopsAfterUnlikely(ChainDraft):
 def test_draft_draws_keyed_by_output_position_and_so_reused_are_found_out() -> None:
     pair = ExplicitDistributions(np.array([0.4, 0.4, 0.2]), np.array([0.2, 0.2, 0.6]))
     source = _StopsAfterUnlikely(pair, num_tokens=4)
-    right = Subject(pair, source, TokenVerifier(), _RestsAfterDrafting())
-    wrong = _DraftsKeyedByPosition(pair, source, TokenVerifier(), _RestsAfterDrafting())
+    right = Subject(pair, source, TokenVerifier(), RestsAfterThree())
+    wrong = _DraftsKeyedByPosition(pair, source, TokenVerifier(), RestsAfterThree())
     assert two_rounds_p_value(right, num_requests=20_000, seed=0) > LEAST_P_VALUE
     assert two_rounds_p_value(wrong, num_requests=20_000, seed=0) < LEAST_P_VALUE
 
