@@ -159,7 +159,8 @@ class RooflineProfile(Accelerator):
     memory: Memory
     """Memory of one device."""
     parallel_positions: float | None = Field(default=None, gt=0)
-    """Positions a pass serves before arithmetic sets its time, at two-byte weights; left out: by the peak."""
+    """Positions a pass serves before arithmetic sets its time, at two-byte weights; left out: by the peak.
+    Set over a profile that states its peaks (`--set`, `--vary`), it moves them all by one factor."""
     peak_flops_per_s: Mapping[Dtype, Annotated[FlopsPerSecond, Field(gt=0)]] = Field(default_factory=dict)
     """Dense peak of the datasheet by format of the arithmetic, FLOP/s; left out: from parallel positions."""
     efficiency: Efficiency = Efficiency()

@@ -10,6 +10,7 @@ from specsim.config.catalog import KEPT, Kind, expand_found
 from specsim.config.nodes import Items, Node, Scalar
 from specsim.config.validate import sort_faults
 from specsim.errors import ConfigError
+from specsim.scenario.ridge import settled
 from specsim.scenario.scenario import Scenario
 
 REFERENCES: dict[str, Kind] = {
@@ -55,7 +56,7 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
     document, faults = expand_found(document, REFERENCES)
     for setting in overrides:
         document, faults = expand_found(override(document, [setting]), REFERENCES)
-    document = _with_found_traces(document)
+    document = settled(_with_found_traces(document))
     if not faults:
         return validate(Scenario, document)
     # The rest is checked all the same, so that all faults come at once; a name whose file is missing or
