@@ -1,7 +1,8 @@
 """The predicting half of the proof on a CPU: measured cells to a profile, and simulations on it.
 
-The profile is of kind ``table``: the median of each cell, interpolated. A CPU's library changes from
-matrix-vector to matrix-matrix kernels at the second position, a jump that no smooth law follows.
+Cells left out decide the kind of profile: the law of ``roofline``, or a ``table`` of the medians. A CPU's
+library changes from matrix-vector to matrix-matrix kernels at the second position, a jump that no smooth law
+follows.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import numpy as np
 from calibrate.fit import fit_time
 from calibrate.proof_runs import DRAFTS, ProofData, Records, Run
 from calibrate.rows import trace_of
+from calibrate.select import Choice
 from specsim.arrays import PICOSECONDS_PER_SECOND, Floats, Ints
 from specsim.config import parse, validate
 from specsim.engine.simulate import simulate
-from specsim.hardware import CostModel, ModelSpec, RooflineProfile, StepShape, TableProfile
+from specsim.hardware import Accelerator, CostModel, ModelSpec, RooflineProfile, StepShape, TableProfile
 from specsim.results.result import SimulationResult
 from specsim.scenario import load_scenario
+from specsim.speculation.trace import Trace
 from specsim.streams import Purpose, RandomStreams
 
 _US = 1e-6
@@ -69,6 +72,38 @@ class Comparison:
         return self.costed_speedup / self.measured_speedup - 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class MachineFit:
+    """A profile of the machine, and how both kinds do on its cells."""
+
+    profile: Accelerator
+    """Of the kind that predicts cells left out better."""
+    choice: Choice
+    """Errors on cells left out."""
+    roofline_ratios: Mapping[int, float]
+    """Median of the law's over the measured time, by positions: where a smooth law misses the cells."""
+
+
+def fit_machine(data: ProofData) -> MachineFit:
+    """Fit the machine's cells, and choose the kind of profile by cross-validation."""
+    import pandas as pd
+
+    # No fit may read the wall clock of a shared machine as launches.
+    table = pd.DataFrame(data.cells).drop(columns="t_wall_us", errors="ignore")
+    steps = trace_of(table, file="cells", header={"device": "this-cpu"}).steps
+    assert steps is not None
+    fitted = fit_time(steps, _ONE_CORE, with_intervals=False)
+    assert fitted.choice is not None
+    ratios, positions = np.exp(fitted.log_residuals), fitted.cells.num_positions
+    return MachineFit(
+        profile=table_profile(data) if fitted.choice.prefers_table else fitted.profile,
+        choice=fitted.choice,
+        roofline_ratios={
+            int(each): float(np.median(ratios[positions == each])) for each in np.unique(positions)
+        },
+    )
+
+
 def table_profile(data: ProofData) -> TableProfile:
     """Profile of the machine: a grid for the target and one for the early exit, medians of all blocks."""
     specs = {role: _spec(text) for role, text in data.models.items()}
@@ -80,17 +115,18 @@ def table_profile(data: ProofData) -> TableProfile:
     return TableProfile.model_validate({"kind": "table", "name": "this-cpu", "grids": grids})
 
 
-def compare(data: ProofData, traces: Path) -> list[Comparison]:
-    """Compare what was measured with what the profile predicts.
+def compare(data: ProofData, profile: Accelerator, traces: Path) -> list[Comparison]:
+    """Compare what was measured with what a profile predicts.
 
     Parameters
     ----------
     data
         What was measured.
+    profile
+        The machine.
     traces
         Folder of ``lookup.npz`` and ``exit.npz``, recorded on the same prompts.
     """
-    profile = table_profile(data)
     specs = {role: _spec(text) for role, text in data.models.items()}
     target = profile.cost_model(specs["target"], weight_dtype="float32")
     shallow = profile.cost_model(specs["exit"], weight_dtype="float32")
@@ -117,19 +153,6 @@ def compare(data: ProofData, traces: Path) -> list[Comparison]:
                 )
             )
     return found
-
-
-def roofline_ratios(data: ProofData) -> dict[int, float]:
-    """Median of fitted over measured time, by positions: where a smooth roofline misses the cells."""
-    import pandas as pd
-
-    # No fit may read the wall clock of a shared machine as launches.
-    table = pd.DataFrame(data.cells).drop(columns="t_wall_us", errors="ignore")
-    steps = trace_of(table, file="cells", header={"device": "this-cpu"}).steps
-    assert steps is not None
-    fitted = fit_time(steps, _ONE_CORE, with_intervals=False)
-    ratios, positions = np.exp(fitted.log_residuals), fitted.cells.num_positions
-    return {int(each): float(np.median(ratios[positions == each])) for each in np.unique(positions)}
 
 
 def _spec(text: str) -> ModelSpec:
@@ -215,7 +238,7 @@ def _cost_s(costs: CostModel, positions: Ints, context: Ints) -> float:
 def _simulated(
     draft: str,
     count: int,
-    profile: TableProfile,
+    profile: Accelerator,
     specs: Mapping[str, ModelSpec],
     data: ProofData,
     traces: Path,
@@ -228,15 +251,15 @@ def _simulated(
         "draft_sample_method": "greedy" if is_lookup else "probabilistic",
         **({} if is_lookup else {"model": specs["exit"].model_dump(mode="json"), "quantization": "float32"}),
     }
-    prompts = {run.prompt for run in data.runs if run.draft == "lookup"}
+    trace = traces / f"{draft}.npz"
     scenario = {
         "name": f"{draft}-{count}",
         "target": {"model": specs["target"].model_dump(mode="json"), "dtype": "float32"},
         "speculative_config": speculative,
-        "distributions": {"kind": "trace", "path": str(traces / f"{draft}.npz")},
+        "distributions": {"kind": "trace", "path": str(trace)},
         "hardware": {"target": profile.model_dump(mode="json")},
         "workload": {
-            "num_prompts": len(prompts),
+            "num_prompts": Trace.load(trace).num_prompts,
             "max_concurrency": 1,
             "output_tokens": int(data.facts["max_tokens"]),
         },

@@ -1,7 +1,8 @@
 """The measuring half of the proof on a CPU: cells and real speculative decoding, interleaved.
 
-A block measures every cell once and decodes its prompts once for every number of speculative tokens, each
-in random order, so that what is compared later met the same machine. Time is CPU time of the one thread.
+A block decodes its prompts once for every number of speculative tokens, in random order, and measures every
+cell again and again in between, so that what is compared later met the same machine. Time is CPU time of the
+one thread.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from calibrate.capture import CaptureSettings, measure_cell
 from calibrate.design import grid, shuffled
 from calibrate.machine import machine_facts
 from specsim.config.base import Spec
+from specsim.errors import ConfigError
 from specsim.hardware import ModelSpec
 from specsim.streams import Purpose, RandomStreams
 
@@ -29,6 +31,8 @@ DRAFTS = ("lookup", "exit")
 TARGET = "smollm2-135m"
 
 _POSITIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 256)
+_MOST_DECODED = 9
+"""More positions than this only prefill has; measured once a block."""
 _CONTEXTS = (0, 128, 384)
 
 Records: TypeAlias = list[dict[str, str | int | float]]
@@ -39,10 +43,12 @@ class ProofSettings(Spec):
 
     domains: tuple[str, ...] = ("chat", "code", "documentation")
     """Shipped prompt sets; each is one block."""
-    prompts_per_domain: int = Field(default=2, ge=1)
-    """Prompts of each, decoded with lookup."""
-    exit_prompts_per_domain: int = Field(default=1, ge=1)
-    """Prompts of each, decoded with the early exit, which takes longer."""
+    prompts_per_domain: int = Field(default=3, ge=1)
+    """Prompts of each."""
+    num_continuations: int = Field(default=8, ge=1)
+    """Continuations of each prompt that are recorded to simulate with."""
+    runs_per_pass: int = Field(default=3, ge=1)
+    """Numbers of speculative tokens decoded between two passes over the cells."""
     max_tokens: int = Field(default=40, ge=2)
     """Tokens of a continuation."""
     lengths: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7, 8)
@@ -112,6 +118,7 @@ def measure(
         Told what comes next.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    wanted = _facts(settings)
     kept = [folder / f"block-{block}.json" for block in range(len(settings.domains))]
     if not all(path.exists() for path in kept):
         rig = _Rig(model, settings, on_progress)
@@ -120,6 +127,9 @@ def measure(
             if not path.exists():
                 rig.measure(block).save(path)
     parts = [ProofData.load(path) for path in kept]
+    for path, part in zip(kept, parts, strict=True):
+        if {key: part.facts.get(key) for key in wanted} != wanted:
+            raise ConfigError(f"{path}: was measured with other settings; remove it to measure anew")
     return ProofData(
         parts[0].facts,
         parts[0].models,
@@ -166,50 +176,53 @@ class _Rig:
 
     def record(self, folder: Path) -> None:
         """Record a trace of each draft on the prompts that are decoded, unless they are there."""
-        from specsim.recording import RecordingSettings, record
+        from specsim.recording import RecordingSettings, concatenate, record
 
         files = [folder / f"{name}.npz" for name in DRAFTS]
         if all(file.exists() for file in files):
             return
         self._tell("recording traces")
         settings = RecordingSettings(
-            temperature=self._settings.temperature,
-            max_tokens=self._settings.max_tokens,
-            seed=self._settings.seed,
+            temperature=self._settings.temperature, max_tokens=self._settings.max_tokens
         )
-        traces = record(self._target, self._drafts, self._sets, settings)
-        for file, trace in zip(files, traces, strict=True):
-            trace.save(file)
+        first = self._settings.seed
+        recorded = [
+            record(self._target, self._drafts, self._sets, settings.model_copy(update={"seed": seed}))
+            for seed in range(first, first + self._settings.num_continuations)
+        ]
+        for file, traces in zip(files, zip(*recorded, strict=True), strict=True):
+            concatenate(traces).save(file)
 
     def measure(self, block: int) -> ProofData:
-        """Measure every cell once, and decode the prompts of one domain at every length of every draft."""
+        """Decode the prompts of one domain at every length of every draft, and measure cells in between."""
         where = f"block {block + 1} of {len(self._sets)}"
-        if not self._is_warm:
-            self._tell(f"{where}: cells, warming up")
-            self._cells(block)
-            self._is_warm = True
-        self._tell(f"{where}: cells")
-        cells = self._cells(block)
         chosen = self._sets[block]
         prompts = [self._target.encode(text, style=chosen.style).tolist() for text in chosen.prompts]
+        order = _order(self._settings, self._streams, block)
+        if not self._is_warm:
+            self._tell(f"{where}: warming up")
+            self._cells(0, most_positions=_MOST_DECODED)
+            self._is_warm = True
+        cells: Records = []
         runs: list[Run] = []
-        for draft, count in _order(self._settings, self._streams, block):
+        for done, (draft, count) in enumerate(order):
+            if done % self._settings.runs_per_pass == 0:
+                self._tell(f"{where}: cells")
+                most = _MOST_DECODED if done else max(_POSITIONS)
+                cells += self._cells(block * len(order) + done, most_positions=most)
             self._tell(f"{where}: {draft}, {count} speculative tokens")
-            few = self._settings.exit_prompts_per_domain if draft == "exit" else len(prompts)
-            for number, prompt in enumerate(prompts[:few]):
+            for number, prompt in enumerate(prompts):
                 place = block * self._settings.prompts_per_domain + number
                 runs.append(self._decoded(draft, count, place, prompt))
-        facts = {
-            **machine_facts(None, threads=1),
-            **{key: str(value) for key, value in self._settings},
-        }
+        facts = {**machine_facts(None, threads=1), **_facts(self._settings)}
         return ProofData(facts, self._models, cells, runs)
 
-    def _cells(self, block: int) -> Records:
+    def _cells(self, repeat: int, *, most_positions: int) -> Records:
         once = CaptureSettings(num_warmups=0, num_repeats=1)
+        positions = [each for each in _POSITIONS if each <= most_positions]
         return [
-            dict(measure_cell(bench, cell, block, once, None))
-            for cell in shuffled(grid(_POSITIONS, _CONTEXTS), self._streams, repeat=block)
+            dict(measure_cell(bench, cell, repeat, once, None))
+            for cell in shuffled(grid(positions, _CONTEXTS), self._streams, repeat=repeat)
             for bench in self._benches
         ]
 
@@ -228,6 +241,10 @@ class _Rig:
         )
         shapes = (found.num_drafted, found.num_emitted, found.context_tokens)
         return Run(draft, count, place, len(found.tokens), found.decode_s, *shapes)
+
+
+def _facts(settings: ProofSettings) -> dict[str, str]:
+    return {key: str(value) for key, value in settings}
 
 
 def _order(settings: ProofSettings, streams: RandomStreams, block: int) -> Sequence[tuple[str, int]]:
