@@ -46,9 +46,7 @@ def prove(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the rule.")
     ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="A recorded trace: prove its replay instead (token, block).")
-    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="A recorded trace: prove its replay instead.")] = None,
     pairs: Annotated[int, typer.Option(min=1, max=1000, help="Random pairs.")] = 8,
     vocabulary: Annotated[int, typer.Option(min=2, max=64, help="Tokens of a random pair.")] = 3,
     requests: Annotated[
@@ -164,6 +162,7 @@ def _as_json(verifier: str, proof: Proof) -> dict[str, object]:
         "passed": proof.passed,
         "max_difference": proof.max_difference,
         "total_variation": proof.total_variation,
+        "replay_total_variation": proof.replay_total_variation,
         "p_value": proof.p_value,
         "acceptance_probability": proof.acceptance_probability,
         "expected_tokens": proof.expected_tokens,
@@ -201,6 +200,10 @@ def _text(verifier: str, proof: Proof, rule: Verifier) -> str:
             f" total variation {proof.total_variation:.3g} ({proof.num_enumerated} of {proof.num_pairs} pairs"
             " enumerated)"
         )
+    if proof.replay_total_variation is not None:
+        lines.append(
+            f"  replay along a text     total variation {proof.replay_total_variation:.3g} from these rounds"
+        )
     lines.append(f"  two consecutive rounds  chi-square p-value {proof.p_value:.3g}")
     if proof.acceptance_probability is not None:
         lines.append(f"  acceptance probability  {proof.acceptance_probability:.6f}")
@@ -228,21 +231,19 @@ def _first_token_law(proof: Proof) -> str:
 
 
 def _failure(verifier: str, proof: Proof, *, is_lossless: bool) -> str:
-    found = (
-        f"p-value {proof.p_value:.3g}"
-        if proof.total_variation is None
-        else f"total variation {proof.total_variation:.3g}, p-value {proof.p_value:.3g}"
-    )
-    return f"{verifier} is {'not exact' if is_lossless else 'lossy, as it says'}: {found}"
+    found = [f"p-value {proof.p_value:.3g}"]
+    if proof.replay_total_variation is not None:
+        found.insert(0, f"of its replay {proof.replay_total_variation:.3g}")
+    if proof.total_variation is not None:
+        found.insert(0, f"total variation {proof.total_variation:.3g}")
+    return f"{verifier} is {'not exact' if is_lossless else 'lossy, as it says'}: {', '.join(found)}"
 
 
 def _finish_replay(path: Path, kind: str, rule: Verifier, tokens: int, seed: int, *, as_json: bool) -> None:
-    from specsim.errors import ConfigError, GateError
-    from specsim.speculation import BlockVerifier, TokenVerifier, Trace
+    from specsim.errors import GateError
+    from specsim.speculation import Trace
     from specsim.speculation.prove import prove_replay
 
-    if not isinstance(rule, TokenVerifier | BlockVerifier):
-        raise ConfigError(f"--trace: replay along a path is token or block verification, not {kind}")
     proof = prove_replay(Trace.load(path), rule, num_speculative_tokens=tokens, seed=seed)
     typer.echo(json.dumps(_replay_json(kind, proof)) if as_json else _replay_text(path, proof))
     if not proof.passed:

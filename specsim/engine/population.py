@@ -78,7 +78,7 @@ def populate(scenario: Scenario, streams: RandomStreams) -> Population:
         request_class=[classes[number].name for number in requests.request_class],
         ending=["cap"] * count,
     )
-    if population.distributions.offers == "path":
+    if population.distributions.offers != "conditional":
         _follow_paths(population, population.distributions)
     return population
 
@@ -86,7 +86,7 @@ def populate(scenario: Scenario, streams: RandomStreams) -> Population:
 def _mixed(built: list[Distributions], requests: Requests) -> Distributions:
     if len(built) == 1:
         return built[0]
-    paths = [distributions for distributions in built if distributions.offers == "path"]
+    paths = [distributions for distributions in built if distributions.offers != "conditional"]
     if len(paths) < len(built):
         raise ConfigError("workload.classes: only rates and traces can be mixed, explicit p and q cannot")
     return MixedPaths(paths, request_class=requests.request_class, index_in_class=requests.index_in_class)

@@ -18,7 +18,7 @@ def rounds_of(prepared: Prepared, *, speculates: bool) -> RoundSource:
         Where the verifier or the draft source needs more than the distributions offer.
     """
     scenario, population = prepared.scenario, prepared.population
-    if population.distributions.offers == "path" and not speculates:
+    if population.distributions.offers != "conditional" and not speculates:
         return PlainRounds()
     context = scenario.build_context()
     distributions = population.distributions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from specsim.arrays import Floats, Ints
 
@@ -50,9 +50,13 @@ class Path:
 
 
 class PathDistributions(Protocol):
-    """p and q along a path that the target has sampled: replay, rates, heads, lookup."""
+    """What is known along a path that the target has sampled: replay, rates, heads, lookup."""
 
-    offers: Literal["path"]
+    @property
+    def offers(self) -> Literal["acceptance", "path"]:
+        """How much: which drafts are kept and no more (rates, logs), or p and q of the path's tokens."""
+        ...
+
     records_tails: bool
     """Signals past a rejection are those of the tail that was really drafted, not of the path."""
     drafts_in_one_pass: bool
@@ -63,15 +67,35 @@ class PathDistributions(Protocol):
         ...
 
     def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
-        """Probability that the draft at each depth of a round started at ``position`` is kept.
+        """Probability that token verification keeps the draft at each depth of a round.
 
-        Shape [B, depth], conditional on all earlier drafts of the round being kept. NaN where the
-        draft makes no proposal (a lookup that missed, or ran out); once NaN, NaN to the end.
+        The round starts at ``position``. Shape [B, depth], conditional on all earlier drafts of the round
+        being kept. NaN where the draft makes no proposal (a lookup that missed, or ran out); once NaN, NaN
+        to the end.
         """
         ...
 
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth of a round started at ``position``, along the path."""
+        ...
+
+
+@dataclass(slots=True)
+class PathProbabilities:
+    """p and q of the path's tokens at each depth of a round, arrays [B, D]."""
+
+    target: Floats
+    """p of the path's token, above 0."""
+    draft: Floats
+    """Probability that the draft proposes it; NaN where it makes no proposal, 0 past the path's end."""
+
+
+@runtime_checkable
+class HasProbabilities(Protocol):
+    """Path distributions that offer p and q of the path's tokens."""
+
+    def probabilities(self, request: Ints, position: Ints, depth: int) -> PathProbabilities:
+        """Return p and q at each depth of a round started at ``position``, [B, depth]."""
         ...
 
 

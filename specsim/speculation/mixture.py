@@ -8,8 +8,13 @@ from typing import Literal
 import numpy as np
 
 from specsim.arrays import Floats, Ints
-from specsim.speculation.block_paths import HasRatios
-from specsim.speculation.distributions import Path, PathDistributions, Signals
+from specsim.speculation.distributions import (
+    HasProbabilities,
+    Path,
+    PathDistributions,
+    PathProbabilities,
+    Signals,
+)
 from specsim.speculation.logged import HasOwnLengths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 
@@ -25,8 +30,6 @@ class MixedPaths:
         Class of each request and its running number there, [num_requests].
     """
 
-    offers: Literal["path"] = "path"
-
     def __init__(
         self, classes: Sequence[PathDistributions], *, request_class: Ints, index_in_class: Ints
     ) -> None:
@@ -34,7 +37,9 @@ class MixedPaths:
         self._request_class = request_class
         self._index = index_in_class
         self.records_tails = all(distributions.records_tails for distributions in classes)
-        self.knows_ratios = all(isinstance(part, HasRatios) and part.knows_ratios for part in classes)
+        self.offers: Literal["acceptance", "path"] = (
+            "path" if all(distributions.offers == "path" for distributions in classes) else "acceptance"
+        )
         self.drafts_in_one_pass = all(distributions.drafts_in_one_pass for distributions in classes)
 
     def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
@@ -59,14 +64,17 @@ class MixedPaths:
             lambda distributions, index, start: distributions.acceptance(index, start, depth),
         )
 
-    def ratios(self, request: Ints, position: Ints, depth: int) -> Floats:
-        """q/p of the path's token at each depth, [B, depth], from each request's class."""
+    def probabilities(self, request: Ints, position: Ints, depth: int) -> PathProbabilities:
+        """Return p and q of the path's token at each depth, [B, depth], from each request's class."""
 
-        def ask(part: PathDistributions, index: Ints, start: Ints) -> Floats:
-            assert isinstance(part, HasRatios)
-            return part.ratios(index, start, depth)
+        def ask(part: PathDistributions, index: Ints, start: Ints) -> PathProbabilities:
+            assert isinstance(part, HasProbabilities)
+            return part.probabilities(index, start, depth)
 
-        return self._by_class(request, position, depth, ask)
+        return PathProbabilities(
+            target=self._by_class(request, position, depth, lambda *asked: ask(*asked).target),
+            draft=self._by_class(request, position, depth, lambda *asked: ask(*asked).draft),
+        )
 
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth, [B, depth], from each request's class."""

@@ -91,7 +91,7 @@ class RatesDistributions:
         Probability that the draft at each depth is kept, never increasing, [K].
     """
 
-    offers: Literal["path"] = "path"
+    offers: Literal["acceptance"] = "acceptance"
     records_tails = True
     """There are no signals, on the path or off it."""
     drafts_in_one_pass = False

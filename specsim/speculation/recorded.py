@@ -1,9 +1,8 @@
 """Replay of a recorded trace: p and q along the path that the target has sampled.
 
-Given the path x, the draft at position i of a round started at s is kept iff it equals x_i, with
-probability a(s, i) = min(1, q_{s,i}(x_i) / p_i(x_i)), independently over positions: token verification
-draws x_i from q and keeps it with probability min(1, p/q), which makes min(p, q) of the p that x_i has.
-A greedy target has p(x) = 1, so a = q(x); a deterministic draft has a = 1 if it equals x_i, else 0.
+Given the path x, the draft at position i of a round started at s is kept iff it equals x_i, under token
+verification with probability a(s, i) = min(1, q_{s,i}(x_i) / p_i(x_i)), independently over positions. A
+greedy target has p(x) = 1, so a = q(x); a deterministic draft has a = 1 if it equals x_i, else 0.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from pydantic import Field
 from specsim.arrays import Bools, Floats, Ints
 from specsim.config.base import Spec
 from specsim.errors import ConfigError
-from specsim.speculation.distributions import Ending, Path, Signals
+from specsim.speculation.distributions import Ending, Path, PathProbabilities, Signals
 from specsim.speculation.kinds import DISTRIBUTIONS, BuildContext
 from specsim.speculation.logged import Imputation, Momentum
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.rewarp import rewarp_draft
-from specsim.speculation.trace import DraftSampleMethod, Probabilities, Trace
+from specsim.speculation.sampling import kept_given_text
+from specsim.speculation.trace import DraftSampleMethod, Trace
 
 _MOST_REWARPING_ERROR = 0.02
 """Mean uncertainty of the acceptance beyond which another draft temperature is refused."""
@@ -91,8 +91,6 @@ class RecordedPaths:
         The draft's temperature is not the recorded one; its results are marked.
     """
 
-    offers: Literal["path"] = "path"
-
     def __init__(
         self,
         trace: Trace,
@@ -128,7 +126,8 @@ class RecordedPaths:
                 f"draft_sample_method: greedy needs the argmax of each head, which the trace of"
                 f" '{trace.header.draft}' does not hold; use probabilistic"
             )
-        self._along_path = self._of_scalars(draft_sample_method)
+        self._target = trace.p_token.astype(np.float64)
+        self._draft = self._of_scalars(draft_sample_method)
 
     @property
     def num_prompts(self) -> int:
@@ -148,28 +147,28 @@ class RecordedPaths:
         )
 
     @property
-    def knows_ratios(self) -> bool:
-        """Whether p and q of the path are recorded, and not lengths alone."""
-        return self.trace.logged_drafts is None
+    def offers(self) -> Literal["acceptance", "path"]:
+        """How much is known of p and q: those of the path, or the lengths alone that a log holds."""
+        return "acceptance" if self.trace.logged_drafts is not None else "path"
 
     def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
-        """Probability that the draft at each depth is kept, [B, depth]; 0 past the path's end."""
-        return np.minimum(self.ratios(request, position, depth), 1.0)
+        """Probability that token verification keeps the draft at each depth, [B, depth]; 0 past the end."""
+        known = self.probabilities(request, position, depth)
+        return kept_given_text(known.target, known.draft)
 
-    def ratios(self, request: Ints, position: Ints, depth: int) -> Floats:
-        """q/p of the path's token at each depth, [B, depth]; 0 past the path's end."""
+    def probabilities(self, request: Ints, position: Ints, depth: int) -> PathProbabilities:
+        """Return p and q of the path's token at each depth, [B, depth]; of a log, 1 and what is kept."""
         start, at, is_inside = self._places(request, position, depth)
         trace = self.trace
         if trace.proposal_token is not None:
             proposal = trace.proposal_token[start, :depth]
-            is_proposed = (proposal == trace.token[at]) & is_inside
-            return np.where(proposal >= 0, is_proposed / trace.p_token[at].astype(np.float64), np.nan)
-        if trace.q_from_start is not None:
-            ratio = _ratio(trace.p_token[at], trace.q_from_start[start, :depth])
+            is_token = (proposal == trace.token[at]) & is_inside
+            draft = np.where(proposal >= 0, is_token, np.nan)
+        elif trace.q_from_start is not None:
+            draft = np.where(is_inside, trace.q_from_start[start, :depth].astype(np.float64), 0.0)
         else:
-            ratio = self._along_path[at]
-        ratios: Floats = np.where(is_inside, ratio, 0.0)
-        return ratios
+            draft = np.where(is_inside, self._draft[at], 0.0)
+        return PathProbabilities(self._target[at], draft)
 
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth along the path, [B, depth]; NaN past its end or where none are recorded."""
@@ -275,9 +274,9 @@ class RecordedPaths:
         if trace.q_token is None or trace.draft_argmax is None:
             return np.empty(0)
         if draft_sample_method == "greedy":
-            is_drafted: Floats = (trace.draft_argmax == trace.token) / trace.p_token.astype(np.float64)
-            return is_drafted
-        return _ratio(trace.p_token, trace.q_token)
+            is_token: Floats = (trace.draft_argmax == trace.token).astype(np.float64)
+            return is_token
+        return trace.q_token.astype(np.float64)
 
     def _places(self, request: Ints, position: Ints, depth: int) -> tuple[Ints, Ints, Bools]:
         """Row of each start, [B]; row of each draft and whether it is on the path, [B, depth]."""
@@ -297,8 +296,3 @@ def _rewarped(trace: Trace, temperature: float) -> Trace:
             f" {error:.3f}, more than {_MOST_REWARPING_ERROR:g}: too much lies outside the recorded tokens"
         )
     return rewarped.trace
-
-
-def _ratio(p_token: Probabilities, q_token: Probabilities) -> Floats:
-    ratio: Floats = q_token.astype(np.float64) / p_token.astype(np.float64)
-    return ratio

@@ -104,6 +104,16 @@ def keep_probabilities(target_at_token: Floats, draft_at_token: Floats) -> Float
     return np.where(is_drawable, np.minimum(ratio, 1.0), np.where(target_at_token > 0, 1.0, 0.0))
 
 
+def kept_given_text(target_at_token: Floats, draft_at_token: Floats) -> Floats:
+    """Return min(1, q / p) at the tokens of a text that the target has sampled.
+
+    Token verification draws x from q and keeps it with probability min(1, p/q), which makes min(p, q) of the
+    p that x has; so, given that the text holds x, the draft is it and is kept with probability min(1, q/p).
+    """
+    kept: Floats = np.minimum(draft_at_token / target_at_token, 1.0)
+    return kept
+
+
 def draw(probabilities: Floats, uniforms: Floats) -> Ints:
     """Tokens by inversion of the cumulative sum, shape [rows].
 

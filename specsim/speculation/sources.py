@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from specsim.arrays import Ints
 from specsim.errors import ConfigError
-from specsim.speculation.block_paths import BlockPaths
 from specsim.speculation.chain import ChainDraft
 from specsim.speculation.distributions import Distributions
 from specsim.speculation.draft import DraftSource
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.path_rounds import PathRounds
+from specsim.speculation.ruled_paths import RuledPaths
 from specsim.speculation.sampled_rounds import SampledRounds
 from specsim.speculation.uniforms import RoundUniforms
-from specsim.speculation.verify.block import BlockVerifier
 from specsim.speculation.verify.rule import Verifier
 from specsim.streams import RandomStreams
 
@@ -62,14 +61,9 @@ def build_rounds(
     >>> rounds.peek(start, horizon=9).num_emitted.ravel().tolist()
     [3, 3, 1]
     """
-    if distributions.offers == "path":
-        if isinstance(verifier, BlockVerifier):
-            distributions = BlockPaths(distributions)
-        elif verifier.needs == "conditional":
-            raise ConfigError(
-                "verifier: needs p and q along drafted paths; rates and scalar traces know only the path:"
-                " use token, or block on a trace"
-            )
+    if distributions.offers != "conditional":
+        if verifier.needs != "acceptance":
+            distributions = RuledPaths(distributions, verifier)
         if draft_source is not None:
             raise ConfigError(
                 "draft_source: is for p and q along drafted paths; a trace or rates fix the draft"

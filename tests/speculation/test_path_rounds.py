@@ -243,7 +243,7 @@ class _NeedsMore(TokenVerifier):
 
 
 def test_a_verifier_that_needs_more_than_a_path_is_refused() -> None:
-    with pytest.raises(ConfigError, match="needs p and q along drafted paths"):
+    with pytest.raises(ConfigError, match="needs p and q after any prefix"):
         build_rounds(
             RATES,
             Fixed(),

@@ -86,7 +86,7 @@ def test_rules_that_do_not_fit_are_refused() -> None:
         _result("verifier={kind: block}", "speculative_config.rejection_sample_method=block")
     with pytest.raises(ConfigError, match="siblings are 'distinct'"):
         _result("verifier={kind: block}", "draft_source={kind: tree, branching: [2, 2]}")
-    with pytest.raises(ConfigError, match="block needs p and q along the path"):
+    with pytest.raises(ConfigError, match="needs p and q along the path"):
         _result("verifier={kind: block}", "distributions={kind: rates, acceptance_rate: 0.5}")
 
 

@@ -18,7 +18,9 @@ from specsim.speculation.distributions import Prefixes
 from specsim.speculation.draft import Draft, DraftSource
 from specsim.speculation.prove.strings import string_law, string_numbers
 from specsim.speculation.prove.subject import Subject
+from specsim.speculation.prove.text import replayed_endings
 from specsim.speculation.rounds import Sequences
+from specsim.speculation.ruled_paths import path_law
 from specsim.speculation.uniforms import RoundUniforms
 from specsim.speculation.verify.rule import Verifier
 
@@ -49,6 +51,9 @@ class RoundLaw:
     """V."""
     depth: int
     """Drafts that can be kept in a row at most, D."""
+    replay_total_variation: float | None
+    """Total variation of a replay along the text from the round, both as joint laws of drafts kept and tokens
+    emitted; None: no chain, or a rule that does not replay."""
 
     @property
     def num_tokens(self) -> int:
@@ -106,6 +111,18 @@ def round_law(subject: Subject) -> RoundLaw:
         np.add.at(law, (luck.start[ends], number), luck.weight[ends])
         return law
 
+    replay = None
+    if _is_replayed(subject):
+        replayed = replayed_endings(
+            subject,
+            first,
+            path_law(subject.verifier),
+            drafted=seen.draft[:, 0],
+            start=luck.start,
+            weight=luck.weight,
+        )
+        apart = [np.abs(ending(length) - law).sum(axis=1) for length, law in enumerate(replayed, start=1)]
+        replay = float(chance @ np.sum(apart, axis=0)) / 2
     return RoundLaw(
         first=first,
         chance=chance,
@@ -116,7 +133,14 @@ def round_law(subject: Subject) -> RoundLaw:
         num_cells=luck.weight.size,
         vocabulary_size=distributions.vocabulary_size,
         depth=depth,
+        replay_total_variation=replay,
     )
+
+
+def _is_replayed(subject: Subject) -> bool:
+    """Tell whether the engine would replay the rule along a recorded text, which fixes a chain."""
+    is_chain = subject.draft_source.siblings == "one"
+    return is_chain and subject.policy.reads != "signals" and subject.verifier.needs != "conditional"
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ class Proof:
     """What was found of a rule over one or several pairs of distributions."""
 
     passed: bool
-    """Every law enumerated is the target's up to rounding, and the counts agree with it."""
+    """Every law enumerated is the target's up to rounding, counts and replay along a text agree with it."""
     num_pairs: int
     """Pairs of distributions tried."""
     num_enumerated: int
@@ -32,6 +32,8 @@ class Proof:
     """Largest total variation from the target's law; None: nothing was enumerated."""
     max_difference: float | None
     """Largest difference of the probability of any string."""
+    replay_total_variation: float | None
+    """Largest total variation of the replay along a text from the round; None: nothing replays."""
     p_value: float
     """Smallest over the pairs counted: chi-square over two consecutive rounds."""
     acceptance_probability: float | None
@@ -79,13 +81,15 @@ def prove(
         if is_counted:
             p_values.append(two_rounds_p_value(subject, num_requests=num_requests, seed=seed))
     total_variation = max((law.total_variation for law in laws), default=None)
+    replays = [law.replay_total_variation for law in laws if law.replay_total_variation is not None]
     p_value = min(p_values, default=1.0)
     return Proof(
-        passed=p_value > LEAST_P_VALUE and (total_variation is None or total_variation < TOLERANCE),
+        passed=p_value > LEAST_P_VALUE and max([total_variation or 0.0, *replays]) < TOLERANCE,
         num_pairs=len(subjects),
         num_enumerated=len(laws),
         total_variation=total_variation,
         max_difference=max((law.max_difference for law in laws), default=None),
+        replay_total_variation=max(replays, default=None),
         p_value=p_value,
         acceptance_probability=_mean([law.acceptance_probability for law in laws]),
         expected_tokens=_mean([law.expected_tokens for law in laws]),

@@ -11,9 +11,10 @@ from specsim.errors import ConfigError
 from specsim.speculation.lookahead.fixed import Fixed
 from specsim.speculation.recorded import RecordedPaths
 from specsim.speculation.rounds import Sequences
+from specsim.speculation.ruled_paths import path_law
 from specsim.speculation.sources import build_rounds
 from specsim.speculation.trace import Trace
-from specsim.speculation.verify.block import BlockVerifier
+from specsim.speculation.verify.rule import Verifier
 from specsim.speculation.verify.token import TokenVerifier
 from specsim.streams import RandomStreams
 
@@ -43,13 +44,13 @@ class ReplayProof:
 
 def prove_replay(
     trace: Trace,
-    verifier: TokenVerifier | BlockVerifier | None = None,
+    verifier: Verifier | None = None,
     *,
     num_speculative_tokens: int,
     num_repeats: int = 8,
     seed: int = 0,
 ) -> ReplayProof:
-    """Replay a trace with sampled drafts under token or block verification.
+    """Replay a trace with sampled drafts under a rule that replays along a text.
 
     Given where a round starts, the number of drafts kept has a known mean and variance, whatever went
     before; so the excess over all rounds is a martingale, and its size says whether replay is exact.
@@ -70,7 +71,7 @@ def prove_replay(
     Raises
     ------
     ConfigError
-        Where the trace holds no q along its path, as that of a lookup.
+        Where the trace holds no q along its path, as that of a lookup, or the rule does not replay.
     """
     if trace.q_token is None or trace.overlap is None:
         raise ConfigError(
@@ -96,12 +97,12 @@ def prove_replay(
 
 
 def _replayed(
-    paths: RecordedPaths, verifier: TokenVerifier | BlockVerifier, depth: int, num_repeats: int, seed: int
+    paths: RecordedPaths, verifier: Verifier, depth: int, num_repeats: int, seed: int
 ) -> tuple[float, float, int, int]:
     """Excess of accepted drafts over their expectation, its variance, tokens and number of rounds."""
     num_requests = paths.num_prompts * num_repeats
     caps: Ints = np.tile(np.diff(paths.trace.offsets), num_repeats)
-    at_least = _block_keeps if isinstance(verifier, BlockVerifier) else _token_keeps
+    keep = path_law(verifier)
     rounds = build_rounds(
         paths,
         Fixed(),
@@ -118,7 +119,8 @@ def _replayed(
         remaining = caps[request] - at
         one = rounds.peek(Sequences(request, at, remaining), horizon=1)
         rounds.commit(1)
-        mean, second = _moments(at_least(paths.ratios(request, at, depth)), remaining)
+        known = paths.probabilities(request, at, depth)
+        mean, second = _moments(keep(known.target, known.draft).cumprod(axis=1), remaining)
         excess += float((one.num_accepted[0] - mean).sum())
         variance += float((second - mean**2).sum())
         emitted += int(one.num_emitted.sum())
@@ -128,24 +130,10 @@ def _replayed(
     return excess, variance, emitted, count
 
 
-def _token_keeps(ratio: Floats) -> Floats:
-    """Probability that at least 1 … K drafts are kept given the text, of q/p along it, [B, K]."""
-    at_least: Floats = np.multiply.accumulate(np.minimum(ratio, 1.0), axis=1)
-    return at_least
-
-
-def _block_keeps(ratio: Floats) -> Floats:
-    """Return the same under block verification: the least of the products of the first 0 … i ratios."""
-    with np.errstate(divide="ignore"):
-        logs = np.cumsum(np.log(ratio), axis=1)
-    at_least: Floats = np.exp(np.minimum.accumulate(np.minimum(logs, 0.0), axis=1))
-    return at_least
-
-
-def _moments(kept: Floats, remaining: Ints) -> tuple[Floats, Floats]:
-    """Mean and mean square of min(drafts kept, remaining), [B] each."""
-    number = np.arange(1, kept.shape[1] + 1)
-    at_least = np.where(number <= remaining[:, np.newaxis], kept, 0.0)
+def _moments(at_least: Floats, remaining: Ints) -> tuple[Floats, Floats]:
+    """Mean and mean square of min(drafts kept, remaining), [B] each; ``at_least`` 1 … K are kept, [B, K]."""
+    number = np.arange(1, at_least.shape[1] + 1)
+    at_least = np.where(number <= remaining[:, np.newaxis], at_least, 0.0)
     return at_least.sum(axis=1), (at_least * (2 * number - 1)).sum(axis=1)
 
 

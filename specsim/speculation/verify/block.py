@@ -40,7 +40,7 @@ class BlockVerifier:
     """
 
     is_lossless = True
-    needs: Literal["conditional"] = "conditional"
+    needs: Literal["path"] = "path"
     siblings: tuple[Siblings, ...] = ("one",)
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
@@ -69,6 +69,22 @@ class BlockVerifier:
             is_corrected[:, np.newaxis], left / np.where(mass > 0, mass, 1.0)[:, np.newaxis], p
         )
         return law
+
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        """Return min(1, q / (P p)), [B, D], with P along the text from where the round starts.
+
+        A round keeps at least i drafts, and these are y_1 … y_i, with probability q(y_1 … y_i) P_i. Given
+        that, the next token has law p: the drafts kept have min(P_i p, q) of it and the correction
+        max(P_i p - q, 0), which makes P_i p. Neither the length of the round nor what it drafted past the
+        text enters, if lengths are causal.
+        """
+        ratio = draft / target
+        kept: Floats = np.empty_like(ratio)
+        carried = np.ones(len(ratio))
+        for at in range(ratio.shape[1]):
+            kept[:, at] = np.minimum(ratio[:, at], carried) / carried
+            carried = carried / np.maximum(ratio[:, at], carried)
+        return kept
 
 
 def _prefix_ratios(draft: Draft, target: Floats) -> Floats:

@@ -33,7 +33,7 @@ class CandidatesVerifier:
     """
 
     is_lossless = True
-    needs: Literal["conditional"] = "conditional"
+    needs: Literal["path"] = "path"
     siblings: tuple[Siblings, ...] = ("one", "independent", "distinct", "certain")
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
@@ -53,6 +53,10 @@ class CandidatesVerifier:
         # Where the children hold all mass, one of them is kept for sure and this law is never used.
         law: Floats = np.where(mass > 0, p / np.where(mass > 0, mass, 1.0), whole)
         return law
+
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        """Return q, [B, D]: the text is what the target drew, and a draft is kept iff it is the text's."""
+        return draft
 
 
 def is_first_of_its_token(draft: Draft) -> Bools:

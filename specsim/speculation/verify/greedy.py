@@ -35,14 +35,14 @@ class GreedyVerifier:
     """
 
     is_lossless = True
-    needs: Literal["conditional"] = "conditional"
+    needs: Literal["path"] = "path"
     siblings: tuple[Siblings, ...] = ("one", "independent", "distinct", "certain")
     needs_certain_target = True
     """Proofs are given for targets at temperature 0."""
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
         """1 for the first child that is the target's token, else 0, [B, N]."""
-        _refuse_uncertain(target)
+        _refuse_uncertain(target.max(axis=2))
         rows = np.arange(len(draft.token))[:, np.newaxis]
         best = target.argmax(axis=2)[rows, draft.parent + 1]
         is_kept: Bools = (draft.token == best) & is_first_of_its_token(draft)
@@ -51,13 +51,17 @@ class GreedyVerifier:
 
     def next_token(self, draft: Draft, target: Floats, last: Ints) -> Floats:
         """Return the target's certain token after the last kept node, [B, V]."""
-        _refuse_uncertain(target)
+        _refuse_uncertain(target.max(axis=2))
         law: Floats = target[np.arange(last.size), last + 1]
         return law
 
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        """Return q, [B, D]: the text holds the target's tokens, and a draft is kept iff it is one."""
+        _refuse_uncertain(target)
+        return draft
 
-def _refuse_uncertain(target: Floats) -> None:
-    largest = target.max(axis=2)
+
+def _refuse_uncertain(largest: Floats) -> None:
     if not (largest == 1).all():
         raise DomainError(
             f"verifier greedy: the target is not certain (largest probability {largest.min():.3g});"

@@ -10,6 +10,7 @@ from specsim.arrays import Floats, Ints
 from specsim.config.base import Spec
 from specsim.speculation.draft import Draft, Siblings
 from specsim.speculation.kinds import VERIFIERS, BuildContext
+from specsim.speculation.sampling import kept_given_text
 
 _BISECTIONS = 60
 """Halvings of [1, k]: more than a float64 has bits."""
@@ -37,7 +38,7 @@ class KSeqVerifier:
     """
 
     is_lossless = True
-    needs: Literal["conditional"] = "conditional"
+    needs: Literal["path"] = "path"
     siblings: tuple[Siblings, ...] = ("one", "independent")
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
@@ -90,6 +91,10 @@ class KSeqVerifier:
         is_left = (count > 0) & (mass > 0)
         law: Floats = np.where(is_left[:, np.newaxis], left / np.where(mass > 0, mass, 1.0)[:, np.newaxis], p)
         return law
+
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        """Return min(1, q/p), [B, D]: a single draft has rho = 1, which is token verification."""
+        return kept_given_text(target, draft)
 
 
 def solve_rho(p: Floats, q: Floats, k: Ints) -> Floats:

@@ -34,7 +34,7 @@ class LenienceVerifier:
     """Keep a draft with probability min(1, p / (l q)); else as token verification.
 
     Leviathan et al. 2023, Appendix A.5: q is multiplied by l before it is compared with p. No token becomes
-    more probable than p/l. Lossy below l = 1.
+    more probable than p/l. Lossy below l = 1, so that a text recorded from the target is not one of its own.
     """
 
     needs: Literal["conditional"] = "conditional"

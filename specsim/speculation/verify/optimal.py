@@ -13,7 +13,7 @@ from specsim.config.base import Spec
 from specsim.errors import DomainError
 from specsim.speculation.draft import Draft, Siblings
 from specsim.speculation.kinds import VERIFIERS, BuildContext
-from specsim.speculation.sampling import Vector, distribution_pair
+from specsim.speculation.sampling import Vector, distribution_pair, kept_given_text
 
 MAX_TUPLES = 1024
 """The most tuples of siblings that a transport plan is made over."""
@@ -88,7 +88,7 @@ class OptimalVerifier:
     """
 
     is_lossless = True
-    needs: Literal["conditional"] = "conditional"
+    needs: Literal["path"] = "path"
     siblings: tuple[Siblings, ...] = ("one", "independent", "distinct")
 
     def __init__(self) -> None:
@@ -112,6 +112,10 @@ class OptimalVerifier:
             if children.size:
                 law[row] = self._plan(draft, law[row], row, children).left
         return law
+
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        """Return min(1, q/p), [B, D]: the plan that keeps most of a single draft is token verification."""
+        return kept_given_text(target, draft)
 
     def _plan(self, draft: Draft, p: Floats, row: int, children: Ints) -> _Plan:
         q = draft.probabilities[row, children]

@@ -10,7 +10,7 @@ from specsim.arrays import Floats, Ints
 from specsim.config.base import Spec
 from specsim.speculation.draft import Draft, Siblings
 from specsim.speculation.kinds import VERIFIERS, BuildContext
-from specsim.speculation.sampling import corrections, keep_probabilities
+from specsim.speculation.sampling import corrections, keep_probabilities, kept_given_text
 
 
 @VERIFIERS.register
@@ -34,7 +34,7 @@ class RecursiveVerifier:
     """
 
     is_lossless = True
-    needs: Literal["conditional"] = "conditional"
+    needs: Literal["path"] = "path"
     siblings: tuple[Siblings, ...] = ("one", "independent", "distinct", "certain")
 
     def descend(self, draft: Draft, target: Floats) -> Floats:
@@ -63,3 +63,7 @@ class RecursiveVerifier:
             if is_child.any():
                 law = np.where(is_child[:, np.newaxis], corrections(law, draft.probabilities[:, node]), law)
         return law
+
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        """Return min(1, q/p), [B, D]: on a chain the rule is token verification."""
+        return kept_given_text(target, draft)

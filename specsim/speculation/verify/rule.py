@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from specsim.arrays import Floats, Ints
 from specsim.speculation.draft import Draft, Siblings
@@ -17,8 +17,13 @@ class Verifier(Protocol):
         ...
 
     @property
-    def needs(self) -> Literal["path", "conditional"]:
-        """What the distributions must offer; checked when the scenario is loaded."""
+    def needs(self) -> Literal["acceptance", "path", "conditional"]:
+        """The least that the distributions must offer; checked before anything runs.
+
+        ``acceptance``: the rule keeps what path distributions say is kept, as token verification does.
+        ``path``: p and q of the tokens of a recorded text; the rule is then a :class:`PathVerifier`.
+        ``conditional``: p and q after any prefix.
+        """
         ...
 
     @property
@@ -38,5 +43,22 @@ class Verifier(Protocol):
         """Law of the token emitted after the last kept node, [B, V]; ``last`` [B], -1 is the root.
 
         It holds given that no child of the last node was kept; where it has none, it is the target's.
+        """
+        ...
+
+
+@runtime_checkable
+class PathVerifier(Protocol):
+    """What a rule adds that replays exactly along a recorded text.
+
+    Only a lossless rule can: the text that another emits is not the target's.
+    """
+
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        """Probability that each draft is kept given the text and that those before it were, [B, D].
+
+        Of a chain. ``target`` [B, D]: p of the text's token at each depth, from where the round starts.
+        ``draft`` [B, D]: the probability that the draft proposes it there; NaN where it makes no proposal,
+        which stays NaN.
         """
         ...

@@ -34,8 +34,8 @@ class TokenVerifier:
     """
 
     is_lossless = True
-    needs: Literal["path"] = "path"
-    """Replay along a path is this rule; see ``recorded.py``. Block replays too: ``block_paths.py``."""
+    needs: Literal["acceptance"] = "acceptance"
+    """What rates and traces say is kept is what this rule keeps."""
     siblings: tuple[Siblings, ...] = ("one",)
 
     def descend(self, draft: Draft, target: Floats) -> Floats:

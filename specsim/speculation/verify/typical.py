@@ -34,7 +34,8 @@ class TypicalVerifier:
     """Keep a draft iff p(x) > min(epsilon, delta exp(-H(p))); emit the target's most probable token after.
 
     Cai et al. 2024 (Medusa), Section 3.3.1, with the replacement of a refused draft by the most probable
-    token. Where all drafts are kept the next token is a sample of p. Lossy: more is kept than p allows.
+    token. Where all drafts are kept the next token is a sample of p. Lossy: more is kept than p allows, and a
+    text recorded from the target is not one of its own.
     """
 
     is_lossless = False

@@ -1,4 +1,4 @@
-"""Block verification along a path: its law of rounds and text is that of the rule on whole distributions."""
+"""Rules along a path: their law of rounds and text is that of the rule on whole distributions."""
 
 from __future__ import annotations
 
@@ -11,23 +11,29 @@ import pytest
 
 from specsim.arrays import Floats, Ints
 from specsim.engine.simulate import simulate
-from specsim.errors import ConfigError
+from specsim.errors import ConfigError, DomainError
 from specsim.scenario import load_scenario
+from specsim.scenario.kinds import verifier_named, verifier_spec
 from specsim.speculation import (
+    VERIFIERS,
     BlockVerifier,
     BuildContext,
     ChainDraft,
     ConfidenceSpec,
     Fixed,
+    GreedyVerifier,
     PathRounds,
     Prefixes,
     RatesDistributions,
     RecordedPaths,
     Trace,
+    TypicalVerifier,
+    Verifier,
     build_rounds,
 )
-from specsim.speculation.block_paths import BlockPaths
 from specsim.speculation.mixture import MixedPaths
+from specsim.speculation.ruled_paths import RuledPaths
+from specsim.speculation.verify.rule import PathVerifier
 from specsim.streams import RandomStreams
 from tests.oracles.markov import MarkovPair
 from tests.strategies import headers, random_trace
@@ -38,6 +44,7 @@ Law = dict[tuple[int, int, Text], float]
 Keep = Callable[[int, int], Floats]
 """Probability that each draft is kept in a round of a path that starts at a position."""
 SIZES = [(2, 1), (2, 2), (2, 3), (3, 2)]
+BLOCK = BlockVerifier()
 TRACE = "scenarios/traces/smollm2_exit24_t0.7.npz"
 
 
@@ -76,9 +83,8 @@ def _every_path(pair: MarkovPair, num_tokens: int) -> tuple[Trace, Floats]:
     return trace, p.prod(axis=1)
 
 
-def _round_by_the_rule(pair: MarkovPair, last: int, depth: int) -> RoundLaw:
+def _round_by_the_rule(pair: MarkovPair, last: int, depth: int, rule: Verifier) -> RoundLaw:
     """Law of (drafts kept, tokens emitted) of one round after a token, on conditional distributions."""
-    rule = BlockVerifier()
     law: RoundLaw = defaultdict(float)
     prefix = Prefixes(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), np.array([[last]]))
     for probability, draft in ChainDraft(pair, num_tokens=depth).enumerate(prefix):
@@ -94,9 +100,9 @@ def _round_by_the_rule(pair: MarkovPair, last: int, depth: int) -> RoundLaw:
     return law
 
 
-def _two_rounds_by_the_rule(pair: MarkovPair, depth: int) -> Law:
+def _two_rounds_by_the_rule(pair: MarkovPair, depth: int, rule: Verifier = BLOCK) -> Law:
     law: Law = defaultdict(float)
-    rounds = [_round_by_the_rule(pair, last, depth) for last in range(pair.vocabulary_size)]
+    rounds = [_round_by_the_rule(pair, last, depth, rule) for last in range(pair.vocabulary_size)]
     for first, begins in enumerate(pair._target[-1].tolist()):
         for (kept, text), chance in rounds[first].items():
             for (kept_next, text_next), chance_next in rounds[text[-1]].items():
@@ -126,8 +132,12 @@ def _total_variation(one: Law, other: Law) -> float:
     return sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in {*one, *other}) / 2
 
 
-def _block(depth: int) -> Callable[[RecordedPaths], Keep]:
-    return lambda paths: lambda request, start: BlockPaths(paths).acceptance(*_at(request, start), depth)[0]
+def _under(rule: Verifier, depth: int) -> Callable[[RecordedPaths], Keep]:
+    def keep(paths: RecordedPaths, request: int, start: int) -> Floats:
+        kept: Floats = RuledPaths(paths, rule).acceptance(*_at(request, start), depth)[0]
+        return kept
+
+    return lambda paths: lambda request, start: keep(paths, request, start)
 
 
 def _without_product(depth: int) -> Callable[[RecordedPaths], Keep]:
@@ -138,7 +148,7 @@ def _product_over_starts(depth: int) -> Callable[[RecordedPaths], Keep]:
     """Wrong on purpose: what is carried began with the text, not with the round."""
 
     def keep(paths: RecordedPaths, request: int, start: int) -> Floats:
-        whole: Floats = BlockPaths(paths).acceptance(*_at(request, 1), start - 1 + depth)[0]
+        whole: Floats = RuledPaths(paths, BLOCK).acceptance(*_at(request, 1), start - 1 + depth)[0]
         after: Floats = whole[start - 1 :]
         return after
 
@@ -151,11 +161,47 @@ def _at(request: int, start: int) -> tuple[Ints, Ints]:
 
 @pytest.mark.parametrize(("size", "depth"), SIZES)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_two_rounds_of_replay_have_the_joint_law_of_the_rule(size: int, depth: int, seed: int) -> None:
+def test_two_rounds_of_replay_have_the_joint_law_of_block_verification(
+    size: int, depth: int, seed: int
+) -> None:
     pair = _pair(seed, size=size)
     by_rule = _two_rounds_by_the_rule(pair, depth)
     assert sum(by_rule.values()) == pytest.approx(1, abs=1e-12)
-    assert _total_variation(by_rule, _two_rounds_by_replay(pair, depth, _block(depth))) < 1e-12
+    assert _total_variation(by_rule, _two_rounds_by_replay(pair, depth, _under(BLOCK, depth))) < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["candidates", "kseq", "optimal", "recursive", "sampler_match"])
+def test_two_rounds_of_replay_have_the_joint_law_of_every_rule_for_chains(kind: str) -> None:
+    pair, rule = _pair(2, size=2), verifier_named(kind).build(BuildContext(num_speculative_tokens=2))
+    replayed = _two_rounds_by_replay(pair, 2, _under(rule, 2))
+    assert _total_variation(_two_rounds_by_the_rule(pair, 2, rule), replayed) < 1e-12
+
+
+def test_a_rule_replays_iff_it_is_lossless_and_then_says_how() -> None:
+    for kind, spec in VERIFIERS:
+        rule = verifier_spec(
+            spec.model_validate({"kind": kind, "lenience": 0.5} if kind == "lenience" else {})
+        )
+        built = rule.build(BuildContext(num_speculative_tokens=2))
+        assert built.is_lossless is (built.needs != "conditional"), kind
+        assert isinstance(built, PathVerifier) is (built.needs == "path"), kind
+
+
+def test_greedy_verification_replays_a_text_recorded_at_temperature_0_and_no_other() -> None:
+    certain = random_trace(3, [30])
+    certain.p_token = np.ones_like(certain.p_token)
+    where = np.zeros(20, dtype=np.int64), np.arange(1, 21)
+    paths = RecordedPaths(certain)
+    np.testing.assert_array_equal(
+        RuledPaths(paths, GreedyVerifier()).acceptance(*where, 4), paths.acceptance(*where, 4)
+    )
+    with pytest.raises(DomainError, match="the target is not certain"):
+        RuledPaths(RecordedPaths(random_trace(3, [30])), GreedyVerifier())
+
+
+def test_a_lossy_rule_is_refused_on_a_recording() -> None:
+    with pytest.raises(ConfigError, match="no exact replay"):
+        RuledPaths(RecordedPaths(random_trace(3, [30])), TypicalVerifier())
 
 
 @pytest.mark.parametrize("wrong", [_without_product, _product_over_starts])
@@ -170,17 +216,18 @@ def test_replay_with_a_part_left_out_has_another_law(
 def test_at_least_i_drafts_are_kept_with_the_smallest_of_the_ratios_products() -> None:
     paths = RecordedPaths(random_trace(3, [60]))
     where = np.zeros(40, dtype=np.int64), np.arange(1, 41)
-    products = np.cumprod(paths.ratios(*where, 8), axis=1)
+    known = paths.probabilities(*where, 8)
+    products = np.cumprod(known.draft / known.target, axis=1)
     expected = np.minimum.accumulate(np.minimum(products, 1.0), axis=1)
     np.testing.assert_allclose(
-        np.cumprod(BlockPaths(paths).acceptance(*where, 8), axis=1), expected, rtol=1e-12
+        np.cumprod(RuledPaths(paths, BLOCK).acceptance(*where, 8), axis=1), expected, rtol=1e-12
     )
 
 
 def test_block_keeps_at_least_what_token_keeps_along_every_path() -> None:
     paths = RecordedPaths(random_trace(4, [60, 30]))
     where = np.repeat([0, 1], 30), np.tile(np.arange(1, 31), 2)
-    block, token = (one.acceptance(*where, 6) for one in (BlockPaths(paths), paths))
+    block, token = (one.acceptance(*where, 6) for one in (RuledPaths(paths, BLOCK), paths))
     assert np.all(np.cumprod(block, axis=1) >= np.cumprod(token, axis=1) - 1e-15)
     assert block.sum() > token.sum()
 
@@ -192,23 +239,23 @@ def test_certain_drafts_are_kept_alike_by_block_and_token(method: str) -> None:
     else:
         paths = RecordedPaths(random_trace(1, [40, 7]), draft_sample_method="greedy")
     where = np.zeros(30, dtype=np.int64), np.arange(1, 31)
-    np.testing.assert_array_equal(BlockPaths(paths).acceptance(*where, 4), paths.acceptance(*where, 4))
+    np.testing.assert_array_equal(RuledPaths(paths, BLOCK).acceptance(*where, 4), paths.acceptance(*where, 4))
 
 
 def test_a_mixture_replays_block_where_each_class_does() -> None:
     paths = RecordedPaths(random_trace(2, [20]))
     number = {"request_class": np.array([0, 1]), "index_in_class": np.array([0, 0])}
-    mixed = BlockPaths(MixedPaths([paths, paths], **number))
+    mixed = RuledPaths(MixedPaths([paths, paths], **number), BlockVerifier())
     both = mixed.acceptance(np.array([0, 1]), np.array([3, 3]), 4)
     np.testing.assert_array_equal(both[0], both[1])
-    np.testing.assert_array_equal(both[0], BlockPaths(paths).acceptance(*_at(0, 3), 4)[0])
+    np.testing.assert_array_equal(both[0], RuledPaths(paths, BLOCK).acceptance(*_at(0, 3), 4)[0])
     with pytest.raises(ConfigError, match="rates and logs"):
-        BlockPaths(MixedPaths([paths, RatesDistributions([0.5])], **number))
+        RuledPaths(MixedPaths([paths, RatesDistributions([0.5])], **number), BlockVerifier())
 
 
 def test_rates_know_no_ratios_and_are_refused() -> None:
-    with pytest.raises(ConfigError, match="verifier: block needs p and q along the path"):
-        BlockPaths(RatesDistributions([0.5, 0.5]))
+    with pytest.raises(ConfigError, match="verifier: needs p and q along the path"):
+        RuledPaths(RatesDistributions([0.5, 0.5]), BlockVerifier())
 
 
 def test_a_rule_that_reads_the_draft_past_a_rejection_is_marked_approximate() -> None:
@@ -217,7 +264,7 @@ def test_a_rule_that_reads_the_draft_past_a_rejection_is_marked_approximate() ->
         rounds = build_rounds(
             RecordedPaths(random_trace(2, [20])),
             lookahead,
-            BlockVerifier(),
+            BLOCK,
             streams=RandomStreams(0),
             num_output_tokens=np.array([20]),
             num_speculative_tokens=4,

@@ -1,0 +1,90 @@
+"""Replay along paths under a rule that says itself what it keeps, from p and q of the path's tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from specsim.arrays import Floats, Ints
+from specsim.errors import ConfigError
+from specsim.speculation.distributions import HasProbabilities, Path, PathDistributions, Signals
+from specsim.speculation.logged import HasOwnLengths
+from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.sampling import kept_given_text
+from specsim.speculation.verify.rule import PathVerifier, Verifier
+
+
+def path_law(verifier: Verifier) -> Callable[[Floats, Floats], Floats]:
+    """Return the function that :meth:`PathVerifier.along_path` is of a rule.
+
+    Raises
+    ------
+    ConfigError
+        The rule has none.
+    """
+    if verifier.needs == "acceptance":
+        return kept_given_text
+    if isinstance(verifier, PathVerifier):
+        return verifier.along_path
+    raise ConfigError(
+        "verifier: needs p and q after any prefix, not along a recorded text, where it has no exact replay;"
+        " use explicit, ngram or live distributions, or another rule"
+    )
+
+
+class RuledPaths:
+    """Path distributions of which drafts a rule keeps.
+
+    Parameters
+    ----------
+    paths
+        What is known along the paths.
+    verifier
+        The rule.
+
+    Raises
+    ------
+    ConfigError
+        Where the rule does not replay along a path, or the paths know nothing of p and q.
+    """
+
+    offers: Literal["path"] = "path"
+    records_tails = False
+    """They are recorded after a rejection by token verification; another rule rejects by another law."""
+
+    def __init__(self, paths: PathDistributions, verifier: Verifier) -> None:
+        self._keep = path_law(verifier)
+        if paths.offers == "acceptance" or not isinstance(paths, HasProbabilities):
+            raise ConfigError(
+                "verifier: needs p and q along the path, which rates and logs of accepted lengths lack;"
+                " use token, or a recorded trace"
+            )
+        self._paths: PathDistributions = paths
+        self._probabilities = paths.probabilities
+        self.drafts_in_one_pass = paths.drafts_in_one_pass
+        first = paths.path(0)
+        if first is not None:
+            # A rule may refuse what it is asked about; better before anything runs.
+            at = np.arange(first.num_tokens)
+            self.acceptance(np.zeros_like(at), at, 1)
+
+    def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
+        """Tell whether the paths are as recorded."""
+        return not isinstance(self._paths, HasOwnLengths) or self._paths.is_exact_for(
+            policy, num_speculative_tokens=num_speculative_tokens
+        )
+
+    def path(self, request: int) -> Path | None:
+        """Return the path of a request."""
+        return self._paths.path(request)
+
+    def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
+        """Probability that the draft at each depth is kept given that those before it were, [B, depth]."""
+        known = self._probabilities(request, position, depth)
+        return self._keep(known.target, known.draft)
+
+    def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
+        """Signals at each depth, along the path."""
+        return self._paths.signals(request, position, depth)
