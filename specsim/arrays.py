@@ -15,6 +15,8 @@ Bools: TypeAlias = NDArray[np.bool_]
 
 PICOSECONDS_PER_SECOND = 10**12
 NANOJOULES_PER_JOULE = 10**9
+SECONDS_PER_HOUR = 3600.0
+JOULES_PER_KWH = 3.6e6
 
 MAX_PER_PASS = 2**54
 """Most picoseconds (5 hours) or nanojoules (18 MJ) of one pass: the 256 draft passes that a round may have

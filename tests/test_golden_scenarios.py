@@ -26,7 +26,15 @@ DOCS = ROOT / "docs" / "scenarios.md"
 SCENARIOS = sorted(path.stem for path in (ROOT / "scenarios").glob("*.yaml"))
 
 _RELATIVE_ERROR = 1e-9
-_PROVENANCE = ("profile", "profile_kind", "held_out_error", "trace", "stand_in", "power_is_estimated")
+_PROVENANCE = (
+    "profile",
+    "profile_kind",
+    "held_out_error",
+    "trace",
+    "stand_in",
+    "power_is_estimated",
+    "price",
+)
 _METRICS = [
     "completed",
     "duration",
@@ -46,6 +54,7 @@ _METRICS = [
     "tokens_per_round",
     "mean_decode_batch",
     "energy_per_token_joules",
+    "usd_per_mtok",
     "limit_fraction",
     "energy_limit_fraction",
     "limit_ms_per_token",

@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from specsim.config.catalog import Kind
-    from specsim.hardware import Comparison
+    from specsim.hardware import DeviceCost
 
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: boo
     if dtype not in get_args(Dtype):
         raise ConfigError(f"--dtype: {dtype!r} is not allowed; known: {', '.join(get_args(Dtype))}")
     spec = load_model(model)
-    rows: list[Comparison] = []
+    rows: list[DeviceCost] = []
     left_out: dict[str, list[str]] = {}
     for name, profile in _readable(names("hardware_profiles"), load_profile).items():
         try:
@@ -181,6 +181,6 @@ def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: boo
         typer.echo(f"Left out, since it {reason}: {', '.join(devices)}.")
 
 
-def _without_guess(row: Comparison, *, show_estimated_energy: bool) -> dict[str, object]:
+def _without_guess(row: DeviceCost, *, show_estimated_energy: bool) -> dict[str, object]:
     withheld = {"token_j": None} if row.is_power_estimated and not show_estimated_energy else {}
     return asdict(row) | withheld

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from specsim.errors import Fault
     from specsim.recording import DomainAcceptance
-    from specsim.recording.summary import Estimate
+    from specsim.recording.summary import PromptRatio
     from specsim.speculation.trace import Trace
 
 trace = typer.Typer(
@@ -197,7 +197,7 @@ def _show_bins(loaded: Trace, by: Axis, *, as_json: bool) -> None:
         typer.echo(f"{f'{one.low:g} to {one.high:g}':<20}{one.num_tokens:>8}  {one.acceptance_rate:.3f}")
 
 
-def _shown(estimate: Estimate) -> str:
+def _shown(estimate: PromptRatio) -> str:
     if estimate.value is None:
         return "-"
     limits = estimate.interval

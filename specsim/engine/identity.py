@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 import specsim
+from specsim.engine.tariffs import Rent, described
 from specsim.hardware import Accelerator, ModelSpec
 from specsim.results import Provenance, installed_versions
 from specsim.results.provenance import ProfileKind
@@ -49,26 +50,36 @@ def provenance(
     is_approximate: bool,
     is_lossless: bool,
     total_variation: float | None,
+    rents: Sequence[Rent],
 ) -> Provenance:
     """Return where the figures of a run come from."""
     profile = scenario.hardware.target
     devices: list[Accelerator] = [profile, scenario.draft_profile]
+    power_is_estimated = any(device.is_power_estimated for device in devices)
     return Provenance(
         specsim_version=specsim.__version__,
         profile=profile.name,
         profile_kind=_profile_kind(profile),
         profile_sha256=_sha256(profile.model_dump(mode="json")),
         held_out_error=profile.held_out_error,
+        held_out_power_error=profile.held_out_power_error,
         trace="; ".join(_described(recording.trace.header) for recording in recordings) or None,
         stand_in=_stand_in(scenario, recordings),
         approximate=is_approximate,
         lossy=not is_lossless,
         total_variation=total_variation,
-        power_is_estimated=any(device.is_power_estimated for device in devices),
+        power_is_estimated=power_is_estimated,
         device_energy_is_estimated=any(device.is_device_energy_estimated for device in devices),
+        price=described(scenario, rents),
+        price_is_estimated=_is_price_estimated(scenario, rents, power_is_estimated),
         notes=_notes(scenario),
         versions=installed_versions(),
     )
+
+
+def _is_price_estimated(scenario: Scenario, rents: Sequence[Rent], power_is_estimated: bool) -> bool:
+    pays_for_joules = scenario.cost is not None and scenario.cost.usd_per_kwh is not None
+    return any(rent.is_estimated for rent in rents) or (pays_for_joules and power_is_estimated)
 
 
 def _profile_kind(profile: Accelerator) -> ProfileKind:

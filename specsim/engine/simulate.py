@@ -16,6 +16,7 @@ from specsim.engine.deploy import Deployed
 from specsim.engine.identity import provenance, run_key
 from specsim.engine.prepare import Prepared, prepare
 from specsim.engine.round_source import rounds_of
+from specsim.engine.tariffs import rents, tariffs
 from specsim.errors import DomainError
 from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
@@ -104,6 +105,7 @@ def _result(
 ) -> SimulationResult:
     scenario, target, draft = prepared.scenario, prepared.target, prepared.draft
     idle_w = _idle_power_w(target)
+    paid = rents(scenario, target, draft)
     draft_idle_w = _idle_power_w(draft) if draft is not None and draft.has_own_devices else 0.0
     return SimulationResult(
         scenario=scenario,
@@ -115,6 +117,7 @@ def _result(
             is_approximate=is_approximate,
             is_lossless=scenario.verifier_spec.build(scenario.build_context()).is_lossless,
             total_variation=total_variation,
+            rents=paid,
         ),
         tables=ResultTables.of(
             _stacked([columns.requests for columns in arms.values()]),
@@ -123,6 +126,7 @@ def _result(
         ),
         num_speculative_tokens=scenario.num_speculative_tokens,
         idle_power_w={"baseline": idle_w, "speculation": idle_w + draft_idle_w},
+        tariffs=tariffs(scenario, paid),
         draft_flops_ratio=_draft_flops_ratio(scenario.draft_profile),
         slo=scenario.slo,
         show_estimated_energy=scenario.show_estimated_energy,

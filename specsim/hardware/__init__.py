@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specsim.hardware.accelerator import Accelerator, Memory, Placement, Price, accelerators
-from specsim.hardware.compare import Comparison, compare
+from specsim.hardware.compare import DeviceCost, compare
 from specsim.hardware.energy import Clock, Power
 from specsim.hardware.limit import Limit
 from specsim.hardware.load import load_model, load_profile
@@ -19,8 +19,8 @@ __all__ = [
     "Accelerator",
     "AcceleratorProfile",
     "Clock",
-    "Comparison",
     "CostModel",
+    "DeviceCost",
     "Limit",
     "Memory",
     "MemoryPlan",

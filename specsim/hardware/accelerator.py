@@ -12,7 +12,7 @@ from specsim.errors import ConfigError
 from specsim.hardware.energy import Power
 from specsim.hardware.formats import CacheDtype, Dtype
 from specsim.hardware.model import ModelSpec
-from specsim.hardware.provenance import FittedOn, Provenance, Source, is_guess, source_of
+from specsim.hardware.provenance import FittedOn, Source, Sources, is_guess, source_of
 from specsim.hardware.step import CostModel
 from specsim.registry import Registry
 from specsim.units import Bytes, BytesPerSecond
@@ -81,7 +81,7 @@ class Accelerator(Spec):
     """Power of one device; left out: no energy is computed."""
     price: Price | None = None
     """Price of one device."""
-    provenance: Provenance = Field(default_factory=dict)
+    provenance: Sources = Field(default_factory=dict)
     """Sources by the dotted path of a figure; that of a key covers all below it."""
     fitted: FittedOn | None = None
     """What the profile was calibrated on; left out: datasheet figures."""
@@ -108,13 +108,18 @@ class Accelerator(Spec):
 
     @property
     def is_fitted(self) -> bool:
-        """The profile was calibrated on measurements of whole steps."""
-        return self.fitted is not None
+        """Step times were calibrated on measurements."""
+        return self.fitted is not None and self.fitted.fits_time
 
     @property
     def held_out_error(self) -> float | None:
-        """Mean relative error of step time on rows left out of the fit; None for a datasheet profile."""
+        """Mean relative error of step time on rows that it was not fitted to; None where nothing was fitted."""
         return None if self.fitted is None else self.fitted.held_out_error
+
+    @property
+    def held_out_power_error(self) -> float | None:
+        """Mean relative error of power on rows left out of the fit; None where power was not fitted."""
+        return None if self.fitted is None else self.fitted.held_out_power_error
 
     @property
     def idle_w(self) -> float:

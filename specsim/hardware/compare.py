@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specsim.arrays import NANOJOULES_PER_JOULE, PICOSECONDS_PER_SECOND
+from specsim.arrays import NANOJOULES_PER_JOULE, PICOSECONDS_PER_SECOND, SECONDS_PER_HOUR
 from specsim.errors import DomainError
 from specsim.hardware.accelerator import Accelerator, Placement
 from specsim.hardware.formats import Dtype
@@ -18,12 +18,11 @@ from specsim.hardware.roofline_profile import RooflineProfile
 from specsim.hardware.step import StepShape
 from specsim.hardware.work import WorkCounter
 
-_SECONDS_PER_HOUR = 3600.0
 _TOKENS_PER_MTOK = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DeviceCost:
     """One device running one model, a single sequence, one token at a time."""
 
     name: str
@@ -55,7 +54,7 @@ def compare(
     *,
     context_tokens: int = 2048,
     weight_dtype: Dtype = "bfloat16",
-) -> list[Comparison]:
+) -> list[DeviceCost]:
     """Return what one token costs on each roofline profile, lowest limit first.
 
     Profiles of other kinds are left out: they state no peaks to compare.
@@ -76,12 +75,12 @@ def compare(
     return ranked(_one(profile, model, context_tokens, weight_dtype) for profile in rooflines)
 
 
-def ranked(rows: Iterable[Comparison]) -> list[Comparison]:
+def ranked(rows: Iterable[DeviceCost]) -> list[DeviceCost]:
     """Return comparisons with the lowest limit first."""
     return sorted(rows, key=lambda row: (row.limit_s, row.name))
 
 
-def _one(profile: RooflineProfile, model: ModelSpec, context_tokens: int, weight_dtype: Dtype) -> Comparison:
+def _one(profile: RooflineProfile, model: ModelSpec, context_tokens: int, weight_dtype: Dtype) -> DeviceCost:
     one = np.array([1])
     context = np.array([context_tokens])
     shape = StepShape(one, one, one - 1, one, context, context + 1)
@@ -91,7 +90,7 @@ def _one(profile: RooflineProfile, model: ModelSpec, context_tokens: int, weight
     plan = plan_memory(profile, [Resident(model, placement)], context_tokens=context_tokens)
     token_s, token_j = _cost(profile, model, placement, shape)
     hourly = None if profile.price is None else profile.price.usd_per_hour
-    return Comparison(
+    return DeviceCost(
         name=profile.name,
         fits=plan.lacking_bytes(1) == 0,
         limit_s=float(profile.limit(placement).time(least_bytes, work.flops)[0]),
@@ -103,7 +102,7 @@ def _one(profile: RooflineProfile, model: ModelSpec, context_tokens: int, weight
         usd_per_mtok=(
             None
             if hourly is None or token_s is None
-            else hourly / _SECONDS_PER_HOUR * token_s * _TOKENS_PER_MTOK
+            else hourly / SECONDS_PER_HOUR * token_s * _TOKENS_PER_MTOK
         ),
         is_price_estimated=hourly is not None and is_guess(profile.source_of("price.usd_per_hour")),
         is_fitted=profile.is_fitted,

@@ -29,8 +29,10 @@ class FittedOn(Spec):
 
     data: str = Field(min_length=1)
     """The measurements."""
+    fits_time: bool = True
+    """Step times are fitted; else only watts are, and step times are those of the datasheet profile."""
     held_out_error: float = Field(ge=0)
-    """Mean absolute relative error of step time on rows left out of the fit."""
+    """Mean absolute relative error of step time on rows left out of the fit, or on all where none is fitted."""
     num_rows: int | None = Field(default=None, ge=1)
     """Rows of the fit."""
     date: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
@@ -49,11 +51,11 @@ class FittedOn(Spec):
     """Mean absolute relative error of power on rows left out of the fit; left out: power is not fitted."""
 
 
-Provenance: TypeAlias = Mapping[str, Source]
+Sources: TypeAlias = Mapping[str, Source]
 """Sources by the dotted path of a figure, such as ``power.cap_w``; ``power`` covers all below it."""
 
 
-def source_of(provenance: Provenance, path: str) -> Source | None:
+def source_of(provenance: Sources, path: str) -> Source | None:
     """Return the source of a figure: its own, or that of the nearest key above it.
 
     Examples

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from specsim.arrays import Bools, Floats
 from specsim.errors import ConfigError, DomainError
-from specsim.results.statistics import interval, resample
+from specsim.results.statistics import Resampling, interval
 from specsim.results.sums import Sums
 from specsim.speculation.recorded import RecordedPaths
 from specsim.speculation.trace import Trace
@@ -19,7 +19,7 @@ ALL_DOMAINS = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class PromptRatio:
     """A ratio of sums over prompts."""
 
     value: float | None
@@ -41,10 +41,10 @@ class DomainAcceptance:
     """Prompts that the recording cut."""
     proposal_rate: float
     """Share of positions at which the draft proposes anything; 1 for models."""
-    acceptance_rate: Estimate
+    acceptance_rate: PromptRatio
     """Mean over positions of the probability that a first draft token is accepted, 0 where there is none; in
     a log of accepted lengths, the share of its drafts that were kept."""
-    tokens_per_round: Estimate
+    tokens_per_round: PromptRatio
     """Tokens after the first, per round of at most K drafts or as logged; one cut by the end counts whole."""
 
 
@@ -79,7 +79,7 @@ def acceptance_by_domain(
     for number, group in enumerate(groups):
         rows = np.arange(trace.num_prompts) if group == ALL_DOMAINS else np.flatnonzero(labels == group)
         ours = {name: column[rows] for name, column in sums.items()}
-        (resampled,) = resample([ours], RandomStreams(seed, replication=number))
+        (resampled,) = Resampling(len(rows), RandomStreams(seed, replication=number)).totals([ours])
         table.append(
             DomainAcceptance(
                 domain=group,
@@ -179,10 +179,10 @@ def expected_rounds(trace: Trace, prompt: int, *, num_speculative_tokens: int) -
     return float(reach[1:num_tokens].sum())
 
 
-def _ratio(totals: Sums, resampled: Sums, numerator: str, denominator: str, num_prompts: int) -> Estimate:
+def _ratio(totals: Sums, resampled: Sums, numerator: str, denominator: str, num_prompts: int) -> PromptRatio:
     below = totals[denominator].sum()
     if below == 0:
-        return Estimate(None, None)
+        return PromptRatio(None, None)
     with np.errstate(invalid="ignore"):
         ratios = resampled[numerator] / resampled[denominator]
-    return Estimate(float(totals[numerator].sum() / below), interval(ratios, num_prompts))
+    return PromptRatio(float(totals[numerator].sum() / below), interval(ratios, num_prompts))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
-from specsim.hardware import Comparison, ModelSpec
+from specsim.hardware import DeviceCost, ModelSpec
 from specsim.report.columns import print_columns
 
 _WITHHELD = "withheld"
 
 
-def print_comparison(rows: Sequence[Comparison], stream: TextIO, *, show_estimated_energy: bool) -> None:
+def print_comparison(rows: Sequence[DeviceCost], stream: TextIO, *, show_estimated_energy: bool) -> None:
     """Print devices as ranked; guesses are marked, joules from guessed watts withheld unless asked for."""
     titles = ("device", "limit", "token", "of limit", "parallel", "energy", "price", "price", "")
     units = ("", "ms/token", "ms", "%", "positions", "J/token", "$/h", "$/Mtok", "")
@@ -55,7 +55,7 @@ def print_descriptions(descriptions: Mapping[str, str], stream: TextIO) -> None:
     print_columns(("", ""), descriptions.items(), stream, num_left=2)
 
 
-def _remarks(row: Comparison) -> list[str]:
+def _remarks(row: DeviceCost) -> list[str]:
     return [
         *([] if row.fits else ["does not fit"]),
         *(["outside the checked range"] if row.token_s is None else []),
@@ -63,7 +63,7 @@ def _remarks(row: Comparison) -> list[str]:
     ]
 
 
-def _energy(row: Comparison, *, show_estimated_energy: bool) -> str:
+def _energy(row: DeviceCost, *, show_estimated_energy: bool) -> str:
     if row.token_j is not None and row.is_power_estimated and not show_estimated_energy:
         return _WITHHELD
     return _guessed(_figure(row.token_j), is_guess=row.is_power_estimated)

@@ -43,10 +43,14 @@ _ROWS = (
     _Row("request_throughput", "requests/s"),
     _Row("request_goodput", "goodput, req/s"),
     _Row("energy_per_token_joules", "energy, J/token"),
+    _Row("usd_per_mtok", "cost, USD/Mtok"),
     _Row("tokens_per_round", "tokens/round"),
     _Row("spec_decode_acceptance_length", "acceptance length"),
     _Row("spec_decode_acceptance_rate", "acceptance, %"),
 )
+
+_GUESSES = {"energy_per_token_joules": "power_is_estimated", "usd_per_mtok": "price_is_estimated"}
+"""What the provenance says where a metric rests on a guess."""
 
 _LIMITS = (
     ("Physical limit of", "limit_ms_per_token", "ms"),
@@ -104,12 +108,12 @@ def comparison_head(summary: Summary) -> tuple[str, ...]:
 
 def comparison_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
     """Yield title, baseline and, with speculation, its value and the change, of every known metric."""
-    is_guess = summary["provenance"].get("power_is_estimated") is True
     for row in _ROWS:
         cells = tuple(_cells(summary, row))
         if any(cell != "-" for cell in cells):
-            guess = "est. " if row.metric.startswith("energy") and is_guess else ""
-            yield (guess + row.title, *cells)
+            guess = _GUESSES.get(row.metric)
+            is_guess = guess is not None and summary["provenance"].get(guess) is True
+            yield (f"est. {row.title}" if is_guess else row.title, *cells)
 
 
 def reading_note(summary: Summary) -> str:
@@ -129,6 +133,7 @@ def speedup_line(speedup: Speedup) -> str:
         ("E2EL", speedup["e2el"]),
         ("throughput", speedup["throughput"]),
         ("energy", speedup["energy"]),
+        ("cost", speedup["cost"]),
     )
     shown = [f"{title} {_ratio(estimate)}" for title, estimate in named if estimate["mean"]]
     return f"Speed-up, ratios of sums: {', '.join(shown)}."

@@ -8,25 +8,27 @@ those past the end of a sequence included, are waste. Passes that drafted nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from specsim.arrays import Floats, Ints
 from specsim.results.table import Table
+from specsim.results.tariff import Tariff
 
 PARTS = ("prefill", "draft", "verify_accepted", "wasted", "idle")
 
 
 @dataclass(frozen=True, slots=True)
 class ArmTables:
-    """The three tables of one arm, and the power that its devices draw when idle."""
+    """The three tables of one arm, the power that its devices draw when idle, and what they cost."""
 
     requests: Table
     steps: Table
     rounds: Table
     idle_power_w: float
     """Of all devices of the arm together, W; NaN where it is not known."""
+    tariff: Tariff = field(default_factory=Tariff)
 
     @property
     def duration_s(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +10,28 @@ import numpy as np
 from specsim.arrays import Floats
 from specsim.errors import DomainError
 from specsim.results.accounting import divide
-from specsim.results.statistics import interval, resample
+from specsim.results.statistics import Resampling, interval
 from specsim.results.summary import Bounds, Estimate, Intervals, Speedup, finite
 from specsim.results.sums import MEANS, Sums, totals_of
 from specsim.streams import RandomStreams
 
+_SPEEDUPS: Mapping[str, tuple[str, bool]] = {
+    "e2el": ("mean_e2el_ms", True),
+    "tpot": ("token_weighted_tpot_ms", True),
+    "throughput": ("output_throughput", False),
+    "energy": ("energy_per_token_joules", True),
+    "cost": ("usd_per_mtok", True),
+}
+"""Metric of each speed-up, and whether less of it is better."""
+
+_DRAFTING = frozenset(
+    {"spec_decode_acceptance_rate", "spec_decode_acceptance_length", "wasted_positions_per_token"}
+)
+"""Metrics of an arm that drafts."""
+
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ArmComparison:
     """Sums of both arms by prompt, as totals and as totals of resampled prompts.
 
     The first arm is the baseline; without a second one there are intervals but no speed-ups.
@@ -30,20 +44,24 @@ class Comparison:
     num_prompts: int
 
     @classmethod
-    def of(cls, sums: Sequence[Sums], streams: RandomStreams) -> Comparison:
+    def of(cls, sums: Sequence[Sums], streams: RandomStreams) -> ArmComparison:
         """Resample the prompts of all arms together; the arms hold the same prompts."""
-        sizes = {len(arm["requests"]) for arm in sums}
-        if len(sizes) != 1 or any(not np.array_equal(arm["requests"], sums[0]["requests"]) for arm in sums):
+        counts = [arm["num_requests"] for arm in sums]
+        if any(not np.array_equal(count, counts[0]) for count in counts):
             raise DomainError("the two arms do not hold the same requests, so they cannot be paired")
-        return cls([totals_of(arm) for arm in sums], resample(list(sums), streams), sizes.pop())
+        resampling = Resampling(len(counts[0]), streams)
+        return cls([totals_of(arm) for arm in sums], resampling.totals(sums), resampling.num_prompts)
 
     def speedup(self) -> Speedup:
         """Ratios of the arms, above 1 where speculation gains; from sums, never a mean of ratios."""
+        means, samples = speedups(self.totals), speedups(self.resampled)
+        found = {name: self._estimate(float(means[name][0]), samples[name]) for name in means}
         return {
-            "e2el": self._estimate("mean_e2el_ms", is_cost=True),
-            "tpot": self._estimate("token_weighted_tpot_ms", is_cost=True),
-            "throughput": self._estimate("output_throughput", is_cost=False),
-            "energy": self._estimate("energy_per_token_joules", is_cost=True),
+            "e2el": found["e2el"],
+            "tpot": found["tpot"],
+            "throughput": found["throughput"],
+            "energy": found["energy"],
+            "cost": found["cost"],
         }
 
     def operations_factor(self) -> float:
@@ -56,55 +74,55 @@ class Comparison:
 
     def intervals(self) -> Intervals:
         """Limits of every mean and rate of each arm, and of its change."""
-        baseline, *others = [self._arm_intervals(arm) for arm in self.resampled]
+        baseline, *others = [self._bounded(values) for values in arm_means(self.resampled)]
         if not others:
             return {
                 "num_prompts": self.num_prompts,
-                "baseline": _without_drafting(baseline),
+                "baseline": baseline,
                 "speculation": None,
                 "change": None,
             }
-        factor = self._bounds(_quotient(self.resampled, "flops_per_decode_token"))
-        length = others[0].pop("accepted_per_draft")
-        speculation = others[0] | {
-            "spec_decode_acceptance_length": [1.0 + limit for limit in length] if length else None,
-            "operations_factor": factor,
-        }
-        undrafted = _without_drafting(baseline)
-        change = {name: self._bounds(_quotient(self.resampled, name) - 1.0) for name in undrafted}
+        change = {name: _quotient(self.resampled, name) - 1.0 for name in baseline}
         return {
             "num_prompts": self.num_prompts,
-            "baseline": undrafted,
-            "speculation": speculation,
-            "change": change,
+            "baseline": baseline,
+            "speculation": others[0],
+            "change": self._bounded(change),
         }
 
-    def _arm_intervals(self, arm: Sums) -> dict[str, Bounds]:
-        reported = (name for name in MEANS if name != "flops_per_decode_token")
-        return {name: self._bounds(MEANS[name].of(arm)) for name in reported}
-
-    def _estimate(self, metric: str, *, is_cost: bool) -> Estimate:
-        mean = float(_gain(self.totals, metric, is_cost=is_cost)[0])
-        low, high = self._bounds(_gain(self.resampled, metric, is_cost=is_cost)) or (None, None)
+    def _estimate(self, mean: float, samples: Floats) -> Estimate:
+        low, high = self._bounds(samples) or (None, None)
         return {"mean": finite(mean), "ci_low": low, "ci_high": high, "num_prompts": self.num_prompts}
+
+    def _bounded(self, values: Mapping[str, Floats]) -> dict[str, Bounds]:
+        return {name: self._bounds(found) for name, found in values.items()}
 
     def _bounds(self, values: Floats) -> Bounds:
         limits = interval(values, self.num_prompts)
         return None if limits is None else list(limits)
 
 
-def _without_drafting(intervals: dict[str, Bounds]) -> dict[str, Bounds]:
-    """Return the intervals of an arm that never drafts."""
-    drafting = {"accepted_per_draft", "spec_decode_acceptance_rate", "wasted_positions_per_token"}
-    return {name: bounds for name, bounds in intervals.items() if name not in drafting}
+def speedups(arms: Sequence[Sums]) -> dict[str, Floats]:
+    """Return every ratio of baseline and speculation that is above 1 where speculation gains, [sets]."""
+    return {
+        name: _quotient(arms[::-1] if is_cost else arms, metric)
+        for name, (metric, is_cost) in _SPEEDUPS.items()
+    }
+
+
+def arm_means(arms: Sequence[Sums]) -> list[dict[str, Floats]]:
+    """Return for each arm every metric of it that is a ratio of sums, [sets], by its name in the summary."""
+    means = [{name: ratio.of(arm) for name, ratio in MEANS.items()} for arm in arms]
+    for arm in means:
+        arm["spec_decode_acceptance_length"] = 1.0 + arm.pop("accepted_per_draft")
+        del arm["flops_per_decode_token"]
+    if len(means) > 1:
+        means[1]["operations_factor"] = _quotient(arms, "flops_per_decode_token")
+    means[0] = {name: values for name, values in means[0].items() if name not in _DRAFTING}
+    return means
 
 
 def _quotient(arms: Sequence[Sums], metric: str) -> Floats:
-    """Speculation ÷ baseline of one metric, [sets]; NaN where the baseline is zero."""
-    baseline, speculation = (MEANS[metric].of(arm) for arm in arms)
-    return divide(speculation, baseline)
-
-
-def _gain(arms: Sequence[Sums], metric: str, *, is_cost: bool) -> Floats:
-    """Ratio of the arms that is above 1 where speculation gains, [sets]."""
-    return _quotient(arms[::-1] if is_cost else arms, metric)
+    """Second arm ÷ first of one metric, [sets]; NaN where the first is zero."""
+    first, second = (MEANS[metric].of(arm) for arm in arms)
+    return divide(second, first)

@@ -46,6 +46,8 @@ DEFINITIONS: dict[str, str] = {
     "byte and operation; device_limit_joules_per_token by those of the chips alone, a floor",
     "energy_joules": "drafted tokens share a draft pass, verified positions a target pass; rejected ones are "
     "wasted",
+    "usd_per_mtok": "US dollars a million output tokens: for all devices of an arm, those that draft or wait "
+    "included, from the first arrival to the last token; electricity too where it is priced apart",
     "operations_factor": "operations per decoded token / those of the baseline (Leviathan et al. 2023, "
     "Theorem 3.11)",
     "intervals": "95 %, paired cluster bootstrap over prompts, 2000 resamples, expanded percentiles",
@@ -88,6 +90,7 @@ def arm_metrics(
         "mean_decode_batch": _mean_decode_batch(arm),
         "total_energy_joules": sum(energy.values()),
         "energy_per_token_joules": means["energy_per_token_joules"],
+        "usd_per_mtok": means["usd_per_mtok"],
         "static_power_baseline_watts": arm.idle_power_w,
         "measurement_method": method,
         "limit_fraction": _limit_fraction(arm, "limit_s", step_time_s(arm.steps)),
@@ -116,7 +119,7 @@ def acceptance_metrics(arm: ArmTables, sums: Sums, *, num_speculative_tokens: in
         "spec_decode_acceptance_length": 1.0 + float(MEANS["accepted_per_draft"].of(totals)[0]),
         "spec_decode_per_position_acceptance_rates": (at_least / num_drafts).tolist() if num_drafts else [],
         "spec_decode_num_drafts": num_drafts,
-        "spec_decode_num_draft_tokens": int(totals["drafted"][0]),
+        "spec_decode_num_draft_tokens": int(totals["num_drafted"][0]),
         "spec_decode_num_accepted_tokens": int(accepted.sum()),
     }
 

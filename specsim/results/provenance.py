@@ -20,11 +20,13 @@ class Provenance:
     profile: str
     """Name of the accelerator profile of the target."""
     profile_kind: ProfileKind
-    """What the costs rest on."""
+    """What the step times rest on."""
     profile_sha256: str
     """Hash of the profile as used, overrides included."""
     held_out_error: float | None = None
-    """Mean absolute relative error of a fitted profile on measurements that it was not fitted to."""
+    """Mean absolute relative error of step times on measurements that they were not fitted to."""
+    held_out_power_error: float | None = None
+    """The same of fitted watts; None where they are not fitted."""
     trace: str | None = None
     """Recorded trace that the acceptance comes from, in words."""
     stand_in: str | None = None
@@ -39,6 +41,10 @@ class Provenance:
     """The joules rest on a guessed figure."""
     device_energy_is_estimated: bool = False
     """The floor of the chips' energy rests on a guessed figure."""
+    price: str | None = None
+    """Prices and where they come from, in words; None where no price is known."""
+    price_is_estimated: bool = False
+    """The cost of a token rests on a guessed price, or pays for guessed joules."""
     notes: tuple[str, ...] = ()
     """Further limitations, one sentence each."""
     versions: dict[str, str] = field(default_factory=dict)

@@ -10,17 +10,19 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 from pydantic import JsonValue
 
 from specsim.config.base import Spec
 from specsim.results.accounting import ArmTables
-from specsim.results.comparison import Comparison
+from specsim.results.comparison import ArmComparison
 from specsim.results.metrics import DEFINITIONS, Metrics, acceptance_metrics, arm_metrics
 from specsim.results.provenance import Provenance
-from specsim.results.schema import REQUESTS, ROUNDS, SCHEMA_VERSION, STEPS
+from specsim.results.schema import PROMPTS, REQUESTS, ROUNDS, SCHEMA_VERSION, STEPS
 from specsim.results.summary import Summary, json_ready, number
-from specsim.results.sums import prompt_sums
-from specsim.results.table import ColumnData, Table
+from specsim.results.sums import Sums, prompt_numbers, prompt_sums
+from specsim.results.table import ColumnData, Labels, Table
+from specsim.results.tariff import Tariff
 from specsim.results.verdict import how_to_read, known_limitations, verdict
 from specsim.streams import RandomStreams
 
@@ -64,6 +66,8 @@ class SimulationResult:
     """The most that a round drafts; 0 without speculation."""
     idle_power_w: Mapping[str, float]
     """By arm, of all its devices together when idle, W; NaN where the profile states none."""
+    tariffs: Mapping[str, Tariff] = field(default_factory=dict)
+    """What the devices of each arm cost; an arm without an entry has no price."""
     draft_flops_ratio: float | None = None
     """Operations of a draft position ÷ a target position, where the cost model counts none; else None."""
     slo: Mapping[str, float] = field(default_factory=dict)
@@ -82,13 +86,23 @@ class SimulationResult:
         return self.step_table.frame()
 
     @cached_property
+    def prompts(self) -> pd.DataFrame:
+        """One row a prompt and arm: what every mean and rate is a ratio of."""
+        return self.prompt_table.frame()
+
+    @cached_property
     def rounds(self) -> pd.DataFrame:
         """One row a round of one request."""
         return self.tables.rounds.frame()
 
     def to_pandas(self) -> dict[str, pd.DataFrame]:
-        """Return all tables as DataFrames by name: ``requests``, ``steps``, ``rounds``."""
-        return {"requests": self.requests, "steps": self.steps, "rounds": self.rounds}
+        """Return all tables as DataFrames by name: ``requests``, ``prompts``, ``steps``, ``rounds``."""
+        return {
+            "requests": self.requests,
+            "prompts": self.prompts,
+            "steps": self.steps,
+            "rounds": self.rounds,
+        }
 
     def plot(self) -> Figure:
         """Return one figure with every plot that the run allows; nothing is shown or written."""
@@ -124,7 +138,32 @@ class SimulationResult:
             self.step_table.where("arm", name),
             self.tables.rounds.where("arm", name),
             math.nan if self.is_energy_withheld else self.idle_power_w[name],
+            self.tariffs.get(name, Tariff()),
         )
+
+    @cached_property
+    def _arms(self) -> dict[str, ArmTables]:
+        names = ("baseline", "speculation") if self.has_speculation else ("baseline",)
+        return {name: self.arm(name) for name in names}
+
+    @cached_property
+    def _sums(self) -> dict[str, Sums]:
+        """Of each arm by prompt, [prompts]."""
+        return {
+            name: prompt_sums(arm, slo=self.slo, draft_flops_ratio=self.draft_flops_ratio)
+            for name, arm in self._arms.items()
+        }
+
+    @cached_property
+    def prompt_table(self) -> Table:
+        """What every mean and rate is a ratio of, one row a prompt and arm."""
+        numbers = [prompt_numbers(arm) for arm in self._arms.values()]
+        arms = [Labels.constant(name, len(rows)) for name, rows in zip(self._arms, numbers, strict=True)]
+        sums = {
+            name: np.concatenate([arm[name] for arm in self._sums.values()])
+            for name in self._sums["baseline"]
+        }
+        return Table(PROMPTS, {"arm": Labels.stacked(arms), "prompt": np.concatenate(numbers), **sums})
 
     def summary(self) -> Summary:
         """Verdict, metrics, speed-ups and intervals under the keys of ``summary.json``; JSON-ready."""
@@ -132,9 +171,8 @@ class SimulationResult:
 
     @cached_property
     def _summary(self) -> Summary:
-        arms = [self.arm("baseline")] + ([self.arm("speculation")] if self.has_speculation else [])
-        sums = [prompt_sums(arm, slo=self.slo, draft_flops_ratio=self.draft_flops_ratio) for arm in arms]
-        comparison = Comparison.of(sums, RandomStreams(self.seed))
+        arms, sums = list(self._arms.values()), list(self._sums.values())
+        comparison = ArmComparison.of(sums, RandomStreams(self.seed))
         baseline, *others = [
             _without_nan(
                 arm_metrics(
@@ -175,6 +213,7 @@ class SimulationResult:
                 num_requests=len(arms[0].requests),
                 num_censored=int(arms[-1].rounds.bools("is_censored").sum()),
                 is_energy_shown=has_joules,
+                is_cost_known=number(speculation or baseline, "usd_per_mtok") is not None,
             ),
             "definitions": dict(DEFINITIONS),
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,31 @@ STEPS: tuple[Column, ...] = (
     Column("limit_s", "float64", "s", "physical limit of draft and target passes at datasheet peaks"),
     Column("limit_j", "float64", "J", "physical limit of their energy, by the boards' own slopes"),
     Column("device_limit_j", "float64", "J", "floor of the chips' energy alone; 0 where it is not known"),
+)
+
+PROMPTS: tuple[Column, ...] = (
+    Column("arm", "str", "", "baseline or speculation"),
+    Column("prompt", "int64", "", "prompt number: the unit of resampling"),
+    Column("num_requests", "float64", "", "requests of the prompt; this and all below are sums over them"),
+    Column("num_good_requests", "float64", "", "requests within the objectives"),
+    Column("num_output_tokens", "float64", "tokens", "tokens emitted"),
+    Column("num_tokens", "float64", "tokens", "tokens of prompts and tokens emitted"),
+    Column("ttft_s", "float64", "s", "times to the first token"),
+    Column("e2el_s", "float64", "s", "times to the last token"),
+    Column("tpot_s", "float64", "s", "times per output token after the first"),
+    Column("num_with_tpot", "float64", "", "requests of more than one token"),
+    Column("decode_s", "float64", "s", "times from the first token to the last"),
+    Column("num_decode_tokens", "float64", "tokens", "tokens after the first"),
+    Column("num_chunks", "float64", "", "rounds, each a chunk of tokens"),
+    Column("itl_s", "float64", "s", "times between chunks"),
+    Column("num_drafts", "float64", "", "rounds that draft and that the recording does not cut"),
+    Column("num_drafted", "float64", "tokens", "draft tokens proposed in them"),
+    Column("num_accepted", "float64", "tokens", "draft tokens accepted in them"),
+    Column("num_rejected", "float64", "positions", "positions verified in vain, of all rounds"),
+    Column("occupied_s", "float64", "s", "share of the whole time of the run"),
+    Column("energy_j", "float64", "J", "share of the energy of the run"),
+    Column("cost_usd", "float64", "USD", "share of the cost of the run"),
+    Column("decode_flops", "float64", "FLOP", "share of the operations of decode steps"),
 )
 
 ROUNDS: tuple[Column, ...] = (

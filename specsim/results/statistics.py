@@ -9,59 +9,83 @@ section 4.3, expanded percentile interval), which for a mean equals the width of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
-from specsim.arrays import Floats
+from specsim.arrays import Floats, Ints
 from specsim.errors import DomainError
+from specsim.results.accounting import by_row
 from specsim.results.sums import Sums
 from specsim.streams import Purpose, RandomStreams
 
 NUM_RESAMPLES = 2000
 LEVEL = 0.95
+MAX_UNITS = 8192
+"""Most units that are drawn in a resample."""
 _DRAWS_PER_CHUNK = 1 << 20
 
 
-def resample(sums: list[Sums], streams: RandomStreams, *, num_resamples: int = NUM_RESAMPLES) -> list[Sums]:
-    """Totals of resampled prompts, the same resamples for every arm.
+@dataclass(frozen=True)
+class Resampling:
+    """How often each prompt counts in each resample: drawn with replacement, as many as there are.
 
-    Parameters
-    ----------
-    sums
-        For each arm its sums by prompt, [prompts], prompts in the same order in all.
-    streams
-        The run's streams; draws come from `Purpose.BOOTSTRAP`.
-    num_resamples
-        How often to resample.
-
-    Returns
-    -------
-    list of dict
-        For each arm its totals, [num_resamples].
+    More prompts than `MAX_UNITS` are dealt at random into that many units of equal size, give or take one,
+    which are drawn instead. The variance stays the same on average; its own spread, 1/√(2 x 8192) = 0.8 %,
+    is less than what 2000 resamples leave open. So the work stops growing, and memory with it.
     """
-    columns = np.column_stack([values for arm in sums for values in arm.values()])
-    num_prompts = len(columns)
-    generator = streams.generator(Purpose.BOOTSTRAP)
-    chunk = max(1, _DRAWS_PER_CHUNK // num_prompts)
-    totals = np.concatenate(
-        [
-            np.einsum(
-                "rp,pc->rc", _weights(generator, min(chunk, num_resamples - start), num_prompts), columns
-            )
-            for start in range(0, num_resamples, chunk)
-        ]
-    )
-    parts = iter(totals.T)
-    return [{name: next(parts) for name in arm} for arm in sums]
+
+    num_prompts: int
+    streams: RandomStreams
+    """Draws come from `Purpose.BOOTSTRAP`."""
+    key: tuple[int, ...] = ()
+    """Tells resamplings of one seed apart that must not share their luck."""
+    num_resamples: int = NUM_RESAMPLES
+
+    @property
+    def num_units(self) -> int:
+        """Units that are drawn from."""
+        return min(self.num_prompts, MAX_UNITS)
+
+    @cached_property
+    def unit(self) -> Ints:
+        """Unit of each prompt, [prompts]."""
+        numbers = np.arange(self.num_prompts) % self.num_units
+        if self.num_units == self.num_prompts:
+            return numbers
+        return self.streams.generator(Purpose.BOOTSTRAP, *self.key, 1).permutation(numbers)
+
+    def weights(self) -> Iterator[Floats]:
+        """Yield how often each unit is drawn, multinomial, [resamples, units] a chunk."""
+        generator = self.streams.generator(Purpose.BOOTSTRAP, *self.key)
+        size = max(1, _DRAWS_PER_CHUNK // self.num_units)
+        for start in range(0, self.num_resamples, size):
+            yield _weights(generator, min(size, self.num_resamples - start), self.num_units)
+
+    def totals(self, sums: Sequence[Sums]) -> list[Sums]:
+        """Return totals of the resampled prompts, [resamples], the same resamples for every arm.
+
+        Parameters
+        ----------
+        sums
+            For each arm its sums by prompt, [prompts], prompts in the same order in all.
+        """
+        columns = np.column_stack(
+            [by_row(self.unit, values, self.num_units) for arm in sums for values in arm.values()]
+        )
+        # Not a product of matrices, whose order of addition depends on how many rows there are.
+        parts = iter(np.concatenate([np.einsum("rp,pc->rc", w, columns) for w in self.weights()]).T)
+        return [{name: next(parts) for name in arm} for arm in sums]
 
 
-def _weights(generator: np.random.Generator, num_resamples: int, num_prompts: int) -> Floats:
-    """How often each prompt is drawn in each resample: multinomial, [num_resamples, num_prompts]."""
-    drawn = generator.integers(num_prompts, size=(num_resamples, num_prompts))
-    drawn += np.arange(num_resamples)[:, None] * num_prompts
-    counts = np.bincount(drawn.ravel(), minlength=num_resamples * num_prompts)
-    return counts.reshape(num_resamples, num_prompts).astype(np.float64)
+def _weights(generator: np.random.Generator, num_resamples: int, num_units: int) -> Floats:
+    drawn = generator.integers(num_units, size=(num_resamples, num_units))
+    drawn += np.arange(num_resamples)[:, None] * num_units
+    counts = np.bincount(drawn.ravel(), minlength=num_resamples * num_units)
+    return counts.reshape(num_resamples, num_units).astype(np.float64)
 
 
 def interval(values: Floats, num_prompts: int, *, level: float = LEVEL) -> tuple[float, float] | None:

@@ -25,12 +25,13 @@ class Estimate(TypedDict):
 
 
 class Speedup(TypedDict):
-    """Baseline ÷ speculation for times and joules, speculation ÷ baseline for throughput: above 1 gains."""
+    """Baseline ÷ speculation for times, joules and dollars, the inverse for throughput: above 1 gains."""
 
     e2el: Estimate
     tpot: Estimate
     throughput: Estimate
     energy: Estimate
+    cost: Estimate
 
 
 class Verdict(TypedDict):

@@ -43,21 +43,22 @@ class Ratio:
 
 
 MEANS: dict[str, Ratio] = {
-    "request_throughput": Ratio("requests", "occupied_s"),
-    "request_goodput": Ratio("good_requests", "occupied_s"),
-    "output_throughput": Ratio("output_tokens", "occupied_s"),
-    "total_token_throughput": Ratio("tokens", "occupied_s"),
-    "mean_ttft_ms": Ratio("ttft_s", "requests", 1e3),
-    "mean_tpot_ms": Ratio("tpot_s", "requests_with_tpot", 1e3),
-    "mean_itl_ms": Ratio("itl_s", "chunks", 1e3),
-    "mean_e2el_ms": Ratio("e2el_s", "requests", 1e3),
-    "token_weighted_tpot_ms": Ratio("decode_s", "decode_tokens", 1e3),
-    "tokens_per_round": Ratio("decode_tokens", "chunks"),
-    "energy_per_token_joules": Ratio("energy_j", "output_tokens"),
-    "flops_per_decode_token": Ratio("decode_flops", "decode_tokens"),
-    "spec_decode_acceptance_rate": Ratio("accepted", "drafted", 100.0),
-    "accepted_per_draft": Ratio("accepted", "drafts"),
-    "wasted_positions_per_token": Ratio("rejected_positions", "decode_tokens"),
+    "request_throughput": Ratio("num_requests", "occupied_s"),
+    "request_goodput": Ratio("num_good_requests", "occupied_s"),
+    "output_throughput": Ratio("num_output_tokens", "occupied_s"),
+    "total_token_throughput": Ratio("num_tokens", "occupied_s"),
+    "mean_ttft_ms": Ratio("ttft_s", "num_requests", 1e3),
+    "mean_tpot_ms": Ratio("tpot_s", "num_with_tpot", 1e3),
+    "mean_itl_ms": Ratio("itl_s", "num_chunks", 1e3),
+    "mean_e2el_ms": Ratio("e2el_s", "num_requests", 1e3),
+    "token_weighted_tpot_ms": Ratio("decode_s", "num_decode_tokens", 1e3),
+    "tokens_per_round": Ratio("num_decode_tokens", "num_chunks"),
+    "energy_per_token_joules": Ratio("energy_j", "num_output_tokens"),
+    "usd_per_mtok": Ratio("cost_usd", "num_output_tokens", 1e6),
+    "flops_per_decode_token": Ratio("decode_flops", "num_decode_tokens"),
+    "spec_decode_acceptance_rate": Ratio("num_accepted", "num_drafted", 100.0),
+    "accepted_per_draft": Ratio("num_accepted", "num_drafts"),
+    "wasted_positions_per_token": Ratio("num_rejected", "num_decode_tokens"),
 }
 
 
@@ -103,16 +104,16 @@ def prompt_sums(arm: ArmTables, *, slo: Mapping[str, float], draft_flops_ratio: 
     tokens = arm.requests.floats("num_output_tokens")
     has_tpot = tokens > 1
     by_request: Sums = {
-        "requests": np.ones(len(tokens)),
-        "good_requests": meets_objectives(times, slo),
-        "output_tokens": tokens,
-        "tokens": tokens + arm.requests.floats("num_prompt_tokens"),
+        "num_requests": np.ones(len(tokens)),
+        "num_good_requests": meets_objectives(times, slo),
+        "num_output_tokens": tokens,
+        "num_tokens": tokens + arm.requests.floats("num_prompt_tokens"),
         "ttft_s": times.ttft_s,
         "e2el_s": times.e2el_s,
         "tpot_s": np.where(has_tpot, times.tpot_s, 0.0),
-        "requests_with_tpot": has_tpot.astype(np.float64),
+        "num_with_tpot": has_tpot.astype(np.float64),
         "decode_s": np.where(has_tpot, times.e2el_s - times.ttft_s, 0.0),
-        "decode_tokens": tokens - 1.0,
+        "num_decode_tokens": tokens - 1.0,
         **_round_sums(arm, requests, steps),
         **_shares(arm, requests, steps, draft_flops_ratio),
     }
@@ -159,12 +160,12 @@ def _round_sums(arm: ArmTables, requests: Ints, steps: Ints) -> Sums:
     return {
         name: by_row(requests, values, len(arm.requests))
         for name, values in (
-            ("chunks", np.ones(len(requests))),
+            ("num_chunks", np.ones(len(requests))),
             ("itl_s", chunk_gaps_s(arm, requests, steps)),
-            ("drafts", is_counted.astype(np.float64)),
-            ("drafted", drafted * is_counted),
-            ("accepted", accepted * is_counted),
-            ("rejected_positions", drafted - accepted),
+            ("num_drafts", is_counted.astype(np.float64)),
+            ("num_drafted", drafted * is_counted),
+            ("num_accepted", accepted * is_counted),
+            ("num_rejected", drafted - accepted),
         )
     }
 
@@ -173,9 +174,12 @@ def _shares(arm: ArmTables, requests: Ints, steps: Ints, draft_flops_ratio: floa
     busy = request_shares(arm, step_time_s(arm.steps), requests, steps)
     energy = request_shares(arm, step_energy_j(arm), requests, steps)
     total_energy = float(energy.sum()) + arm.idle_power_w * arm.idle_s
+    occupied_s = divide(busy * arm.duration_s, busy.sum())
+    energy_j = divide(energy * total_energy, energy.sum())
     return {
-        "occupied_s": divide(busy * arm.duration_s, busy.sum()),
-        "energy_j": divide(energy * total_energy, energy.sum()),
+        "occupied_s": occupied_s,
+        "energy_j": energy_j,
+        "cost_usd": arm.tariff.usd(occupied_s, energy_j),
         "decode_flops": request_shares(
             arm, sum(step_flops(arm, draft_flops_ratio)) * is_decode(arm.steps), requests, steps
         ),

@@ -35,6 +35,7 @@ def verdict(
     if speedup is None:
         parts: tuple[str, ...] = (
             "No speculation in this scenario: baseline only.",
+            _price(baseline, provenance, before="Cost "),
             _limits(baseline, None),
             _caveats(provenance, is_energy_shown),
         )
@@ -42,7 +43,8 @@ def verdict(
     pays = _pays(speedup["tpot"])
     parts = (
         _headline(pays, speedup, baseline),
-        _energy(speedup["energy"], is_estimated=provenance.power_is_estimated),
+        _energy(speedup["energy"], provenance),
+        _cost(speedup["cost"], speculation or {}, provenance),
         _limits(baseline, speculation),
         _caveats(provenance, is_energy_shown),
     )
@@ -50,11 +52,25 @@ def verdict(
 
 
 def how_to_read(provenance: Provenance) -> str:
-    """Say how wide to read the result, given what its profile rests on."""
+    """Say how wide to read the result, given what its profile and its prices rest on."""
+    price = (
+        "" if provenance.price is None else f" Dollars are for the whole time of a run: {provenance.price}."
+    )
+    return f"{_accuracy(provenance)}{price}"
+
+
+def _accuracy(provenance: Provenance) -> str:
     if provenance.profile_kind == "unit":
         return (
             "The intervals cover the choice of prompts only. Costs count target steps (closed form): the "
             "result holds where a target step takes the same time whatever it verifies."
+        )
+    error, power_error = provenance.held_out_error, provenance.held_out_power_error
+    if provenance.profile_kind == "datasheet" and error is not None and power_error is not None:
+        return (
+            "The intervals cover the choice of prompts only. Step times are a datasheet profile's, "
+            f"{_percent(error)} off on average on measured runs; watts are fitted to such runs, "
+            f"{_percent(power_error)} off on those left out."
         )
     if provenance.profile_kind == "datasheet":
         return (
@@ -64,7 +80,6 @@ def how_to_read(provenance: Provenance) -> str:
             "A40 and H100) and launch overhead is left to a prior. What both arms share cancels in a "
             "speed-up; the cost of extra positions and of draft steps does not."
         )
-    error = provenance.held_out_error
     spread = (
         "its error on measurements that it was not fitted to is not known"
         if error is None
@@ -76,7 +91,13 @@ def how_to_read(provenance: Provenance) -> str:
 
 
 def known_limitations(
-    provenance: Provenance, *, num_prompts: int, num_requests: int, num_censored: int, is_energy_shown: bool
+    provenance: Provenance,
+    *,
+    num_prompts: int,
+    num_requests: int,
+    num_censored: int,
+    is_energy_shown: bool,
+    is_cost_known: bool,
 ) -> list[str]:
     """List what the result does not cover, one sentence each, the gravest first."""
     found = (
@@ -109,6 +130,14 @@ def known_limitations(
         (
             not provenance.power_is_estimated and not is_energy_shown,
             "There are no joules: the profile states no power.",
+        ),
+        (
+            provenance.price_is_estimated and is_cost_known,
+            "Dollars rest on an estimated price; give your own in cost.usd_per_hour.",
+        ),
+        (
+            provenance.price is not None and not is_cost_known,
+            "There is no cost of a token: the price of a device or the joules to be paid are not known.",
         ),
         (
             num_prompts == 1,
@@ -151,8 +180,15 @@ def _headline(pays: bool | None, speedup: Speedup, baseline: Metrics) -> str:
     batch = number(baseline, "mean_decode_batch")
     at_batch = "" if batch is None else f" at batch {batch:.2g}" if batch < 10 else f" at batch {batch:.0f}"
     faster = f"{tpot['mean']:.2f}x {'faster ' if pays else ''}per user{at_batch} ({_confidence(tpot)})"
-    also = "" if throughput["mean"] is None else f", throughput {throughput['mean']:.2f}x"
-    return f"{claims[pays]}: {faster}{also}."
+    return f"{claims[pays]}: {faster}{_throughput(throughput)}."
+
+
+def _throughput(throughput: Estimate) -> str:
+    if throughput["mean"] is None:
+        return ""
+    low, high = throughput["ci_low"], throughput["ci_high"]
+    interval = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
+    return f", throughput {throughput['mean']:.2f}x{interval}"
 
 
 def _confidence(estimate: Estimate) -> str:
@@ -162,12 +198,38 @@ def _confidence(estimate: Estimate) -> str:
     return f"95% CI {estimate['ci_low']:.2f}–{estimate['ci_high']:.2f}, {prompts}"
 
 
-def _energy(energy: Estimate, *, is_estimated: bool) -> str:
-    if energy["mean"] is None:
+def _energy(energy: Estimate, provenance: Provenance) -> str:
+    if not energy["mean"]:
         return ""
-    change = 100.0 * (1.0 / energy["mean"] - 1.0)
-    sign = "−" if change < 0 else "+"
-    return f"Energy {sign}{abs(change):.0f} %/token{' (estimated watts)' if is_estimated else ''}."
+    return f"Energy {_change(energy, 'estimated watts' if provenance.power_is_estimated else '')}."
+
+
+def _cost(cost: Estimate, speculation: Metrics, provenance: Provenance) -> str:
+    if not cost["mean"]:
+        return _price(speculation, provenance, before="Cost ")
+    return f"Cost {_change(cost, '')}{_price(speculation, provenance, before=', ')}"
+
+
+def _price(metrics: Metrics, provenance: Provenance, *, before: str) -> str:
+    """Return the cost of a million tokens with what stands before it; empty where it is not known."""
+    cost = number(metrics, "usd_per_mtok")
+    if cost is None:
+        return ""
+    return f"{before}{cost:.3g} USD/Mtok{' (estimated price)' if provenance.price_is_estimated else ''}."
+
+
+def _change(gain: Estimate, note: str) -> str:
+    """Return how much less or more of something speculation takes, given baseline ÷ speculation."""
+    assert gain["mean"]
+    low, high = gain["ci_low"], gain["ci_high"]
+    ends = f"{_signed(high)} to {_signed(low)} %" if low and high else ""
+    remarks = ", ".join(part for part in (ends, note) if part)
+    return f"{_signed(gain['mean'])} %/token{f' ({remarks})' if remarks else ''}"
+
+
+def _signed(gain: float) -> str:
+    percent = 100.0 * (1.0 / gain - 1.0)
+    return f"{'−' if percent < 0 else '+'}{abs(percent):.0f}"
 
 
 def _limits(baseline: Metrics, speculation: Metrics | None) -> str:
@@ -191,22 +253,32 @@ def _joined(parts: tuple[str, ...]) -> str:
 
 
 def _caveats(provenance: Provenance, is_energy_shown: bool) -> str:
-    if provenance.profile_kind == "unit":
-        profile = "Costs in target steps, no device."
-    elif provenance.profile_kind == "datasheet":
-        profile = "Profile: datasheet, not calibrated."
-    elif provenance.held_out_error is None:
-        profile = "Profile: fitted."
-    else:
-        profile = f"Profile: fitted, held-out error {_percent(provenance.held_out_error)}."
     withheld = provenance.power_is_estimated and not is_energy_shown
     named = (
         (provenance.stand_in is not None, f"Trace stands in: recorded on {provenance.stand_in}."),
         (provenance.lossy, f"Lossy verification, {_loss(provenance)}."),
         (provenance.approximate, "Approximate replay."),
-        (withheld, "Joules withheld: watts are a guess."),
+        (withheld, f"Joules withheld: {_guessed_watts(provenance)} a guess."),
     )
-    return " ".join([profile, *(text for holds, text in named if holds)])
+    return " ".join([_rests_on(provenance), *(text for holds, text in named if holds)])
+
+
+def _rests_on(provenance: Provenance) -> str:
+    if provenance.profile_kind == "unit":
+        return "Costs in target steps, no device."
+    error, power_error = provenance.held_out_error, provenance.held_out_power_error
+    if provenance.profile_kind == "fitted":
+        return "Profile: fitted." if error is None else f"Profile: fitted, held-out error {_percent(error)}."
+    if error is None or power_error is None:
+        return "Profile: datasheet, not calibrated, step times 10–30 % off are usual."
+    return (
+        f"Profile: step times datasheet, {_percent(error)} off on measured runs; watts fitted, held-out error "
+        f"{_percent(power_error)}."
+    )
+
+
+def _guessed_watts(provenance: Provenance) -> str:
+    return "watts are" if provenance.held_out_power_error is None else "a part of the watts is"
 
 
 def _loss(provenance: Provenance) -> str:

@@ -1,4 +1,4 @@
-"""Files of a run: the resolved configuration, the summary and both tables, all at once or not at all.
+"""Files of a run: the resolved configuration, the summary and the tables, all at once or not at all.
 
 Everything is written into a hidden sibling of the folder, which then takes the folder's name. A run
 that was there steps aside under another hidden name first, and is put back by the next write if the
@@ -31,7 +31,8 @@ CONFIG = "config.resolved.yaml"
 SUMMARY = "summary.json"
 REQUESTS_FILE = "requests.parquet"
 STEPS_FILE = "steps.parquet"
-RUN_FILES = frozenset({CONFIG, SUMMARY, REQUESTS_FILE, STEPS_FILE, "trace.json", "report.html"})
+PROMPTS_FILE = "prompts.parquet"
+RUN_FILES = frozenset({CONFIG, SUMMARY, REQUESTS_FILE, STEPS_FILE, PROMPTS_FILE, "trace.json", "report.html"})
 
 
 def write(result: SimulationResult, folder: Path) -> None:
@@ -124,7 +125,12 @@ def _write_files(result: SimulationResult, folder: Path) -> None:
 
     summary = result.summary()
     (folder / CONFIG).write_text(config_yaml(summary["scenario"]), encoding="utf-8")
-    for name, table in ((REQUESTS_FILE, result.tables.requests), (STEPS_FILE, result.step_table)):
+    tables = (
+        (REQUESTS_FILE, result.tables.requests),
+        (STEPS_FILE, result.step_table),
+        (PROMPTS_FILE, result.prompt_table),
+    )
+    for name, table in tables:
         pq.write_table(_arrow(table, result), folder / name)
     (folder / SUMMARY).write_text(summary_json(summary), encoding="utf-8")
 

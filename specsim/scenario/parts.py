@@ -209,7 +209,11 @@ class Scheduler(Spec):
 
 
 class Cost(Spec):
-    """What the devices cost."""
+    """What devices and electricity cost."""
 
-    usd_per_hour: float = Field(gt=0)
-    """Price of all devices together, US dollars per hour."""
+    usd_per_hour: float | None = Field(default=None, ge=0, le=1e6)
+    """All devices of the target together, US dollars an hour; absent: the price in their profile."""
+    draft_usd_per_hour: float | None = Field(default=None, ge=0, le=1e6)
+    """All devices of a draft that has its own, US dollars an hour; absent: the price in their profile."""
+    usd_per_kwh: float | None = Field(default=None, gt=0, le=1e3)
+    """Electricity, US dollars a kWh, on top of the devices; absent: their price includes it."""

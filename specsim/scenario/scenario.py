@@ -69,7 +69,7 @@ class Scenario(Spec):
     )
     """Service objectives by metric, such as ``p99_ttft_ms: 200``."""
     cost: Cost | None = None
-    """Prices."""
+    """Prices of devices and electricity, for the cost of a token."""
     shorten_last_draft: bool = False
     """Draft no more than may still be emitted; vLLM does not."""
     show_estimated_energy: bool = False
@@ -93,7 +93,14 @@ class Scenario(Spec):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        refuse([*self._distribution_faults(), *self._model_faults(), *self._length_faults()])
+        refuse(
+            [
+                *self._distribution_faults(),
+                *self._model_faults(),
+                *self._length_faults(),
+                *self._price_faults(),
+            ]
+        )
         return self
 
     def _distribution_faults(self) -> list[tuple[str, str]]:
@@ -179,6 +186,12 @@ class Scenario(Spec):
             for key in ("prompt_tokens", "output_tokens")
             if getattr(entry.lengths, key) is None
         ]
+
+    def _price_faults(self) -> list[tuple[str, str]]:
+        if self.cost is None or self.cost.draft_usd_per_hour is None or self.hardware.draft != "target":
+            return []
+        message = "the draft has no devices of its own; remove it, or name them under hardware.draft"
+        return [("cost.draft_usd_per_hour", message)]
 
     def request_classes(self) -> tuple[RequestClass, ...]:
         """Classes of requests with their lengths and distributions; one nameless class without a mixture."""

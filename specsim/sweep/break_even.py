@@ -23,7 +23,7 @@ TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CurvePoint:
     """A ratio at one place of the axis, with its interval where it has one."""
 
     place: float
@@ -32,7 +32,7 @@ class Estimate:
     high: float | None
 
 
-Lines: TypeAlias = dict[tuple[Label, ...], list[Estimate]]
+Lines: TypeAlias = dict[tuple[Label, ...], list[CurvePoint]]
 """Estimates along the first axis, by the labels of the other axes."""
 
 
@@ -48,7 +48,7 @@ class Crossing:
     """On which side the ratio is above 1: ``below`` or ``above`` the place."""
 
 
-def crossings(estimates: Sequence[Estimate], *, is_log: bool = False) -> list[Crossing]:
+def crossings(estimates: Sequence[CurvePoint], *, is_log: bool = False) -> list[Crossing]:
     """Return all crossings of 1 along an axis, interpolating between neighbouring places.
 
     Parameters
@@ -60,7 +60,7 @@ def crossings(estimates: Sequence[Estimate], *, is_log: bool = False) -> list[Cr
 
     Examples
     --------
-    >>> line = [Estimate(x, y, y - 0.1, y + 0.1) for x, y in ((1.0, 1.4), (2.0, 1.2), (4.0, 0.8))]
+    >>> line = [CurvePoint(x, y, y - 0.1, y + 0.1) for x, y in ((1.0, 1.4), (2.0, 1.2), (4.0, 0.8))]
     >>> [(round(c.place, 6), round(c.low, 6), round(c.high, 6), c.gains) for c in crossings(line)]
     [(3.0, 2.5, 3.5, 'below')]
     """
@@ -81,7 +81,7 @@ def crossings(estimates: Sequence[Estimate], *, is_log: bool = False) -> list[Cr
     return found
 
 
-def _sign_changes(estimates: Sequence[Estimate]) -> Iterator[int]:
+def _sign_changes(estimates: Sequence[CurvePoint]) -> Iterator[int]:
     """Yield the index before each change between gain (1 counts as one) and loss."""
     for index in range(len(estimates) - 1):
         if (estimates[index].mean >= 1.0) != (estimates[index + 1].mean >= 1.0):
@@ -95,7 +95,7 @@ def _root(place: Sequence[float], value: Sequence[float], index: int) -> float:
 
 
 def _interval(
-    place: Sequence[float], estimates: Sequence[Estimate], index: int
+    place: Sequence[float], estimates: Sequence[CurvePoint], index: int
 ) -> tuple[float | None, float | None]:
     """Return the ends of the places around a crossing at which the interval contains 1."""
     lows = [e.low for e in estimates if e.low is not None]

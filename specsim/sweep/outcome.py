@@ -43,7 +43,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
     yield "verdict.pays", summary["verdict"]["pays"]
     yield "num_prompts", summary["intervals"]["num_prompts"]
     if summary["speedup"] is not None:
-        for name in ("tpot", "e2el", "throughput", "energy"):
+        for name in ("tpot", "e2el", "throughput", "energy", "cost"):
             estimate = summary["speedup"][name]
             yield f"speedup.{name}", estimate["mean"]
             yield f"speedup.{name}.ci_low", estimate["ci_low"]

@@ -243,7 +243,7 @@ class SweepJob:
         for point, estimate in zip(plan.points, estimates, strict=True):
             place = plan.axes[0].numeric(point.values[0])
             if estimate is not None and place is not None:
-                at = break_even.Estimate(place, estimate.mean, estimate.low, estimate.high)
+                at = break_even.CurvePoint(place, estimate.mean, estimate.low, estimate.high)
                 lines.setdefault(point.labels[1:], []).append(at)
         return {labels: sorted(line, key=lambda at: at.place) for labels, line in lines.items()}
 

@@ -29,5 +29,5 @@ def test_notebook_shows_the_verdict_and_both_arms(result: SimulationResult) -> N
 
 def test_tables_come_by_name(result: SimulationResult) -> None:
     tables = result.to_pandas()
-    assert list(tables) == ["requests", "steps", "rounds"]
+    assert list(tables) == ["requests", "prompts", "steps", "rounds"]
     assert tables["rounds"]["num_emitted"].sum() + 2 * 4 == tables["requests"]["num_output_tokens"].sum()

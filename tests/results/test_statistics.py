@@ -10,8 +10,8 @@ from scipy.special import stdtrit
 
 from specsim.arrays import Floats
 from specsim.errors import DomainError
-from specsim.results.comparison import Comparison
-from specsim.results.statistics import interval, resample, student_quantile
+from specsim.results.comparison import ArmComparison
+from specsim.results.statistics import MAX_UNITS, Resampling, interval, student_quantile
 from specsim.results.sums import Ratio, Sums
 from specsim.streams import RandomStreams
 from tests.constant_cost import ClosedLoop
@@ -32,8 +32,13 @@ def prompts_with_their_own_ratio(seed: int, *, num_prompts: int, repeats: int) -
     return by_prompt, by_request
 
 
+def resampled(sums: list[Sums], seed: int, *, num_resamples: int = 2000) -> list[Sums]:
+    num_prompts = len(next(iter(sums[0].values())))
+    return Resampling(num_prompts, RandomStreams(seed), num_resamples=num_resamples).totals(sums)
+
+
 def covers(sums: Sums, seed: int, *, num_resamples: int) -> bool:
-    (totals,) = resample([sums], RandomStreams(seed), num_resamples=num_resamples)
+    (totals,) = resampled([sums], seed, num_resamples=num_resamples)
     limits = interval(RATIO.of(totals), len(sums["numerator"]))
     return limits is not None and limits[0] <= TRUTH <= limits[1]
 
@@ -66,22 +71,52 @@ def test_pairing_cancels_what_both_arms_share() -> None:
     generator = np.random.Generator(np.random.PCG64(3))
     shared = generator.lognormal(0.0, 1.0, 50)
     arms: list[Sums] = [{"x": shared, "n": np.ones(50)}, {"x": 0.5 * shared, "n": np.ones(50)}]
-    before, after = resample(arms, RandomStreams(0))
+    before, after = resampled(arms, 0)
     paired = Ratio("x", "n").of(before) / Ratio("x", "n").of(after)
     assert interval(paired, 50) == pytest.approx((2.0, 2.0), rel=1e-12)
 
 
 def test_every_resample_draws_as_many_prompts_as_there_are() -> None:
-    (totals,) = resample([{"ones": np.ones(7), "first": np.eye(7)[0]}], RandomStreams(1))
+    (totals,) = resampled([{"ones": np.ones(7), "first": np.eye(7)[0]}], 1)
     assert (totals["ones"] == 7).all()
     assert totals["first"].mean() == pytest.approx(1.0, abs=4 * np.sqrt((6 / 7) / 2000))
 
 
 def test_resamples_do_not_depend_on_how_they_are_chunked() -> None:
     sums: Sums = {"x": np.arange(3000.0)}
-    (long,) = resample([sums], RandomStreams(5), num_resamples=700)
-    (short,) = resample([sums], RandomStreams(5), num_resamples=3)
+    (long,) = resampled([sums], 5, num_resamples=700)
+    (short,) = resampled([sums], 5, num_resamples=3)
     assert (long["x"][:3] == short["x"]).all()
+
+
+@pytest.mark.parametrize("num_prompts", [MAX_UNITS - 1, MAX_UNITS + 1, 5 * MAX_UNITS + 3])
+def test_units_share_the_prompts_out_evenly_and_each_prompt_is_drawn_once_on_average(
+    num_prompts: int,
+) -> None:
+    resampling = Resampling(num_prompts, RandomStreams(2), num_resamples=20)
+    sizes = np.bincount(resampling.unit)
+    assert len(sizes) == min(num_prompts, MAX_UNITS)
+    assert sizes.max() - sizes.min() <= 1
+    weights = np.concatenate(list(resampling.weights()))
+    assert (weights.sum(axis=1) == len(sizes)).all()
+    assert weights.var() == pytest.approx(1.0, abs=0.05)
+
+
+def test_prompts_dealt_into_units_give_the_interval_of_prompts_drawn_one_by_one() -> None:
+    num_prompts = 4 * MAX_UNITS
+    values = np.random.Generator(np.random.PCG64(7)).lognormal(0.0, 1.0, num_prompts)
+    (totals,) = resampled([{"x": values, "n": np.ones(num_prompts)}], 3)
+    limits = interval(Ratio("x", "n").of(totals), num_prompts)
+    assert limits is not None
+    # The central limit theorem: 1.96 standard errors either side, which 2000 resamples tell to some 4 %.
+    half_width = 1.96 * values.std() / np.sqrt(num_prompts)
+    assert (limits[1] - limits[0]) / 2 == pytest.approx(half_width, rel=0.1)
+    assert limits[0] < values.mean() < limits[1]
+
+
+def test_resamplings_of_other_keys_share_no_luck() -> None:
+    first, second = (next(Resampling(50, RandomStreams(0), key=key).weights()) for key in ((), (2,)))
+    assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
 
 
 def test_one_seed_gives_one_summary_and_another_seed_other_intervals() -> None:
@@ -120,9 +155,9 @@ def test_an_impossible_confidence_level_is_refused(level: float) -> None:
 
 
 def test_arms_of_different_requests_are_not_paired() -> None:
-    arms: list[Sums] = [{"requests": np.array([1.0, 2.0])}, {"requests": np.array([2.0, 1.0])}]
+    arms: list[Sums] = [{"num_requests": np.array([1.0, 2.0])}, {"num_requests": np.array([2.0, 1.0])}]
     with pytest.raises(DomainError, match="cannot be paired"):
-        Comparison.of(arms, RandomStreams(0))
+        ArmComparison.of(arms, RandomStreams(0))
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 8, 15, 30, 63, 1000])

@@ -16,7 +16,13 @@ MANY = ClosedLoop(output_tokens=(40,) * 24, prompts=tuple(range(24)), acceptance
 
 def judged(low: float | None, high: float | None, *, mean: float | None = 1.0) -> bool | None:
     estimate: Estimate = {"mean": mean, "ci_low": low, "ci_high": high, "num_prompts": 5}
-    speedup: Speedup = {"e2el": estimate, "tpot": estimate, "throughput": estimate, "energy": estimate}
+    speedup: Speedup = {
+        "e2el": estimate,
+        "tpot": estimate,
+        "throughput": estimate,
+        "energy": estimate,
+        "cost": estimate,
+    }
     return verdict({}, {}, speedup, ClosedLoop().provenance, is_energy_shown=True)["pays"]
 
 
@@ -39,9 +45,12 @@ def test_a_good_draft_pays_and_the_sentence_gives_the_three_speedups() -> None:
     tpot = speedup["tpot"]
     assert text.startswith(f"Speculation pays: {tpot['mean']:.2f}x faster per user at batch 4 (95% CI ")
     assert f"{tpot['ci_low']:.2f}\u2013{tpot['ci_high']:.2f}, 24 prompts)" in text
-    assert f"throughput {speedup['throughput']['mean']:.2f}x." in text
-    assert f"Energy \u2212{100 - 100 / speedup['energy']['mean']:.0f} %/token." in text
-    assert text.endswith("Profile: datasheet, not calibrated.")
+    throughput, energy = speedup["throughput"], speedup["energy"]
+    between = f"({throughput['ci_low']:.2f}\u2013{throughput['ci_high']:.2f})."
+    assert f"throughput {throughput['mean']:.2f}x {between}" in text
+    change, least, most = (100 - 100 / energy[name] for name in ("mean", "ci_low", "ci_high"))
+    assert f"Energy \u2212{change:.0f} %/token (\u2212{most:.0f} to \u2212{least:.0f} %)." in text
+    assert text.endswith("Profile: datasheet, not calibrated, step times 10\u201330 % off are usual.")
 
 
 def test_a_draft_that_is_never_accepted_does_not_pay() -> None:
@@ -144,6 +153,14 @@ def test_a_fitted_profile_without_a_held_out_error_says_so() -> None:
     assert "is not known" in summary["how_to_read"]
 
 
+def test_fitted_watts_beside_datasheet_times_are_told_apart() -> None:
+    summary = MANY.with_provenance(held_out_error=0.132, held_out_power_error=0.057).result().summary()
+    said = "Profile: step times datasheet, 13 % off on measured runs; watts fitted, held-out error 5.7 %."
+    assert summary["verdict"]["text"].endswith(said)
+    assert "watts are fitted to such runs, 5.7 % off" in summary["how_to_read"]
+    assert summary["provenance"]["profile_kind"] == "datasheet"
+
+
 def test_a_datasheet_profile_states_its_spread_and_why() -> None:
     text = MANY.result().summary()["how_to_read"]
     assert "10-30 %" in text
@@ -182,7 +199,7 @@ def test_joules_from_guessed_watts_are_shown_and_marked_when_asked_for() -> None
         summary["baseline"]["total_energy_joules"]
         == MANY.result().summary()["baseline"]["total_energy_joules"]
     )
-    assert "%/token (estimated watts)." in summary["verdict"]["text"]
+    assert " %, estimated watts)." in summary["verdict"]["text"]
     assert "estimated watts" in " ".join(summary["known_limitations"])
     assert "estimated watts" in str(summary["baseline"]["measurement_method"])
 
@@ -213,7 +230,7 @@ def test_the_summary_has_the_documented_keys_in_order() -> None:
     assert list(summary)[:10] == documented.split()
     assert list(summary)[-2:] == ["known_limitations", "definitions"]
     assert list(summary["verdict"]) == ["pays", "text", "break_even_batch"]
-    assert list(summary["speedup"] or ()) == ["e2el", "tpot", "throughput", "energy"]
+    assert list(summary["speedup"] or ()) == ["e2el", "tpot", "throughput", "energy", "cost"]
     assert list((summary["speculation"] or {})["energy_joules"]) == [
         "prefill",
         "draft",

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from specsim.config.yaml import parse
 from specsim.errors import ConfigError
-from specsim.results.schema import REQUESTS, STEPS
+from specsim.results.schema import PROMPTS, REQUESTS, STEPS
 from specsim.results.writer import check_folder, config_yaml, summary_json, write
 from tests.constant_cost import ClosedLoop
 
-FILES = {"config.resolved.yaml", "summary.json", "requests.parquet", "steps.parquet"}
+FILES = {"config.resolved.yaml", "summary.json", "requests.parquet", "prompts.parquet", "steps.parquet"}
 RESULT = ClosedLoop().result()
 
 
-def test_a_run_folder_holds_its_four_files(tmp_path: Path) -> None:
+def test_a_run_folder_holds_its_five_files(tmp_path: Path) -> None:
     write(RESULT, tmp_path / "a" / "run")
     assert {path.name for path in (tmp_path / "a" / "run").iterdir()} == FILES
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["run"]
@@ -48,7 +48,9 @@ def test_undefined_numbers_are_null_in_json() -> None:
     assert json.loads(text)["baseline"]["mean_tpot_ms"] is None
 
 
-@pytest.mark.parametrize(("name", "columns"), [("requests", REQUESTS), ("steps", STEPS)])
+@pytest.mark.parametrize(
+    ("name", "columns"), [("requests", REQUESTS), ("prompts", PROMPTS), ("steps", STEPS)]
+)
 def test_parquet_columns_carry_unit_and_meaning(tmp_path: Path, name: str, columns: tuple) -> None:
     write(RESULT, tmp_path / "run")
     table = pq.read_table(tmp_path / "run" / f"{name}.parquet")
@@ -56,7 +58,7 @@ def test_parquet_columns_carry_unit_and_meaning(tmp_path: Path, name: str, colum
     for column in columns:
         about = table.schema.field(column.name).metadata
         assert about == {b"unit": column.unit.encode(), b"meaning": column.meaning.encode()}
-    assert table.schema.metadata[b"schema_version"] == b"1"
+    assert table.schema.metadata[b"schema_version"] == b"2"
     assert table.schema.metadata[b"seed"] == b"0"
 
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from specsim.errors import ConfigError
 from specsim.sweep import in_process
-from specsim.sweep.break_even import TOLERANCE, Estimate, crossings
+from specsim.sweep.break_even import TOLERANCE, CurvePoint, crossings
 from specsim.sweep.sweep import SweepJob
 from tests.sweep.small import SMALL
 
 
-def _line(values: list[float], half_width: float = 0.1) -> list[Estimate]:
-    return [Estimate(float(x), y, y - half_width, y + half_width) for x, y in enumerate(values, start=1)]
+def _line(values: list[float], half_width: float = 0.1) -> list[CurvePoint]:
+    return [CurvePoint(float(x), y, y - half_width, y + half_width) for x, y in enumerate(values, start=1)]
 
 
 def test_a_curve_that_is_not_monotone_has_all_its_crossings() -> None:
@@ -58,12 +58,12 @@ def test_an_interval_that_leaves_the_range_is_open() -> None:
 
 
 def test_without_intervals_there_is_none() -> None:
-    (crossing,) = crossings([Estimate(1.0, 1.5, None, None), Estimate(2.0, 0.5, None, None)])
+    (crossing,) = crossings([CurvePoint(1.0, 1.5, None, None), CurvePoint(2.0, 0.5, None, None)])
     assert (crossing.place, crossing.low, crossing.high) == (1.5, None, None)
 
 
 def test_a_crossing_on_a_log_axis_is_interpolated_in_the_logarithm() -> None:
-    line = [Estimate(1.0, 1.5, 1.4, 1.6), Estimate(100.0, 0.5, 0.4, 0.6)]
+    line = [CurvePoint(1.0, 1.5, 1.4, 1.6), CurvePoint(100.0, 0.5, 0.4, 0.6)]
     assert crossings(line, is_log=True)[0].place == pytest.approx(10.0)
 
 
@@ -78,7 +78,7 @@ def test_the_interval_covers_the_true_crossing_as_often_as_it_says() -> None:
         # One error for the whole curve, as with common luck.
         means = truth + generator.normal(0.0, deviation)
         line = [
-            Estimate(x, y, y - 1.96 * deviation, y + 1.96 * deviation)
+            CurvePoint(x, y, y - 1.96 * deviation, y + 1.96 * deviation)
             for x, y in zip(places, means, strict=True)
         ]
         (crossing,) = crossings(line)

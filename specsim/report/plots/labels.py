@@ -14,6 +14,7 @@ _METRICS = {
     "output_throughput": "output tokens/s",
     "request_throughput": "requests/s",
     "energy_per_token_joules": "energy per token, J",
+    "usd_per_mtok": "cost per million tokens, USD",
     "spec_decode_acceptance_length": "tokens a round that drafts",
     "spec_decode_acceptance_rate": "accepted / drafted, %",
     "operations_factor": "operations per token, × baseline",
@@ -24,6 +25,7 @@ _SPEEDUPS = {
     "tpot": "speed-up per token, ×",
     "throughput": "throughput gain, ×",
     "energy": "energy per token, baseline ÷ speculation",
+    "cost": "cost per token, baseline ÷ speculation",
 }
 _AXES = {
     "workload.max_concurrency": "users at once",
