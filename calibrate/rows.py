@@ -5,19 +5,19 @@ All importers end here, so that each of them only renames and rescales.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 
-from calibrate.columns import KNOWN_COLUMNS, ROUND_COLUMNS, STEP_COLUMNS, TraceColumn
+from calibrate.columns import KNOWN_COLUMNS, ROUND_COLUMNS, STEP_COLUMNS
+from calibrate.declared_rows import DeclaredRows, is_given, nearest_hint
 from calibrate.doubts import dropped_warnings, unit_faults
 from calibrate.measurements import PARTS, PHASES, Measurements, RoundMeasurements, Texts, Trace
-from specsim.arrays import Bools, Floats, Ints
+from specsim.arrays import Floats, Ints
 from specsim.config import parse, validate
 from specsim.errors import ConfigError, Fault
 from specsim.hardware import ModelSpec, load_model
@@ -82,17 +82,17 @@ def trace_of(
     if not len(table):
         raise _error(file, "holds no rows")
     noted = [*warnings, *_unknown_columns(table, file)]
-    is_round = _is_given(table["k"]) if "k" in table else np.zeros(len(table), dtype=bool)
+    is_round = is_given(table["k"]) if "k" in table else np.zeros(len(table), dtype=bool)
     found: dict[str, ModelSpec] = dict(models or {})
     dropped: list[tuple[int, str]] = []
     lookup = partial(_model_of, found, file)
     steps = rounds = None
     if not is_round.all():
-        rows = _Rows(table[~is_round], STEP_COLUMNS, header, file, numbers[~is_round])
+        rows = DeclaredRows(table[~is_round], STEP_COLUMNS, header, file, numbers[~is_round])
         steps = _steps(rows, lookup, are_timed=are_timed)
         dropped += rows.dropped
     if is_round.any():
-        rows = _Rows(table[is_round], ROUND_COLUMNS, header, file, numbers[is_round])
+        rows = DeclaredRows(table[is_round], ROUND_COLUMNS, header, file, numbers[is_round])
         rounds = _rounds(rows, lookup)
         dropped += rows.dropped
     noted += dropped_warnings(sorted(dropped), file)
@@ -114,97 +114,37 @@ def trace_of(
     )
 
 
-class _Rows:
-    """Columns of a table under their declared kinds, and the rows that break them."""
+class _Shared(TypedDict):
+    """Columns that steps and rounds have in common."""
 
-    def __init__(
-        self,
-        table: pd.DataFrame,
-        columns: Sequence[TraceColumn],
-        header: Mapping[str, str],
-        file: str,
-        numbers: Ints,
-    ) -> None:
-        self._table, self._header = table, header
-        self.file, self.numbers = file, numbers
-        self._reasons: dict[int, str] = {}
-        missing = [
-            one.name
-            for one in columns
-            if one.is_required and one.name not in table and one.name not in header
-        ]
-        # An idle device has no positions, so only a file with steps needs them.
-        phases = set(table["phase"]) if "phase" in table else {header.get("phase", "")}
-        if phases and all(str(phase).startswith("idle") for phase in phases):
-            missing = [name for name in missing if name == "device"]
-        if missing:
-            given = [str(name) for name in table.columns]
-            raise ConfigError([Fault(file, None, None, name, _missing(name, given)) for name in missing])
-        self._columns = {one.name: one for one in columns}
-
-    def text(self, name: str) -> Texts:
-        """Return a text column."""
-        column = self._columns[name]
-        if name not in self._table:
-            return np.full(len(self._table), self._header.get(name, column.default or ""))
-        values = self._table[name]
-        fallback = self._header.get(name, column.default or "")
-        return np.array(
-            [
-                str(value).strip() if given else fallback
-                for value, given in zip(values.tolist(), _is_given(values).tolist(), strict=True)
-            ],
-            dtype=np.str_,
-        )
-
-    def number(self, name: str, *, where: Bools | None = None) -> Floats:
-        """Return a column of numbers; NaN where empty. Bad ones are dropped where ``where`` holds."""
-        import pandas as pd
-
-        column = self._columns[name]
-        count = len(self._table)
-        held = np.ones(count, dtype=bool) if where is None else where
-        default = self._header.get(name, column.default)
-        if name in self._table:
-            raw = self._table[name]
-            given = _is_given(raw)
-            values = pd.to_numeric(raw, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-            self.drop(held & given & ~np.isfinite(values), name, "is not a finite number")
-            values = np.where(given, values, np.nan if default is None else float(default))
-        else:
-            values = np.full(count, np.nan if default is None else _as_number(default, name, self.file))
-        if column.is_required:
-            self.drop(held & np.isnan(values), name, "is missing")
-        is_low = values < 0 if column.may_be_zero else values <= 0
-        self.drop(held & is_low, name, "is negative" if column.may_be_zero else "is zero or negative")
-        return values
-
-    def whole(self, name: str, *, where: Bools | None = None) -> Ints:
-        """Return a column of whole numbers; 0 in rows that are dropped or not in ``where``."""
-        values = self.number(name, where=where)
-        held = np.ones(len(values), dtype=bool) if where is None else where
-        self.drop(held & np.isfinite(values) & (values != np.rint(values)), name, "is not a whole number")
-        return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).astype(np.int64)
-
-    def drop(self, rows: Bools, name: str, why: str) -> None:
-        """Mark rows as unusable; the first reason counts."""
-        for index in np.flatnonzero(rows):
-            self._reasons.setdefault(int(index), f"{name}: {why}")
-
-    @property
-    def kept(self) -> Ints:
-        """Rows still usable, by index."""
-        mask = np.ones(len(self._table), dtype=bool)
-        mask[list(self._reasons)] = False
-        return np.flatnonzero(mask)
-
-    @property
-    def dropped(self) -> list[tuple[int, str]]:
-        """Return (row of the file, reason) of what was dropped."""
-        return [(int(self.numbers[index]), reason) for index, reason in self._reasons.items()]
+    device: Texts
+    models: tuple[ModelSpec, ...]
+    model: Ints
+    sm_clock_hz: Floats
+    sm_lock_hz: Floats
+    memory_clock_hz: Floats
+    power_cap_w: Floats
+    row: Ints
 
 
-def _steps(rows: _Rows, lookup: _Lookup, *, are_timed: bool) -> Measurements | None:
+def _shared(rows: DeclaredRows, names: Texts, lookup: _Lookup) -> _Shared:
+    """Read what steps and rounds have in common, last: models are looked up for usable rows only."""
+    clocks = {name: _MHZ * rows.number(name) for name in ("sm_mhz", "sm_lock_mhz", "mem_mhz")}
+    cap_w = rows.number("power_cap_w")
+    model, models = _indexed(names, rows, lookup)
+    return {
+        "device": rows.text("device"),
+        "models": models,
+        "model": model,
+        "sm_clock_hz": clocks["sm_mhz"],
+        "sm_lock_hz": clocks["sm_lock_mhz"],
+        "memory_clock_hz": clocks["mem_mhz"],
+        "power_cap_w": cap_w,
+        "row": rows.numbers,
+    }
+
+
+def _steps(rows: DeclaredRows, lookup: _Lookup, *, are_timed: bool) -> Measurements | None:
     phase, names = rows.text("phase"), rows.text("model")
     rows.drop(~np.isin(phase, PHASES), "phase", f"is not one of {', '.join(PHASES)}")
     is_step = ~np.char.startswith(phase, "idle")
@@ -230,16 +170,12 @@ def _steps(rows: _Rows, lookup: _Lookup, *, are_timed: bool) -> Measurements | N
     rows.drop(np.isfinite(energy) & np.isnan(window), "energy_mj", "has no window_s")
     rows.drop(~is_step & np.isnan(energy), "energy_mj", "is missing in an idle phase")
     context, parallel = rows.whole("ctx", where=is_step), rows.whole("tp", where=is_step)
-    sm, memory, cap = rows.number("sm_mhz"), rows.number("mem_mhz"), rows.number("power_cap_w")
-    lock = rows.number("sm_lock_mhz")
-    model, models = _indexed(np.where(is_step, names, ""), rows, lookup)
+    shared = _shared(rows, np.where(is_step, names, ""), lookup)
     kept = rows.kept
     if not kept.size:
         return None
     whole = Measurements(
-        device=rows.text("device"),
-        models=models,
-        model=model,
+        **shared,
         dtype=dtype,
         tensor_parallel_size=np.maximum(parallel, 1),
         phase=phase,
@@ -251,47 +187,34 @@ def _steps(rows: _Rows, lookup: _Lookup, *, are_timed: bool) -> Measurements | N
         wall_s=wall * _US,
         energy_j=energy * _MJ,
         window_s=window,
-        sm_clock_hz=sm * _MHZ,
-        sm_lock_hz=lock * _MHZ,
-        memory_clock_hz=memory * _MHZ,
-        power_cap_w=cap,
-        row=rows.numbers,
     )
     return whole.take(kept)
 
 
-def _rounds(rows: _Rows, lookup: _Lookup) -> RoundMeasurements | None:
+def _rounds(rows: DeclaredRows, lookup: _Lookup) -> RoundMeasurements | None:
     tokens, length = rows.number("k"), rows.number("acceptance_length")
     # Emitting at most K drafts and a bonus token; means are printed with few digits.
     rows.drop(length > (tokens + 1) * 1.005, "acceptance_length", "is more than k + 1")
     rows.drop(length < 1, "acceptance_length", "is less than 1: it counts the bonus token")
     batch, rate = rows.whole("batch"), rows.number("tokens_per_s")
-    power, cap = rows.number("mean_power_w"), rows.number("power_cap_w")
-    sm, lock, memory = rows.number("sm_mhz"), rows.number("sm_lock_mhz"), rows.number("mem_mhz")
-    model, models = _indexed(rows.text("model"), rows, lookup)
+    power = rows.number("mean_power_w")
+    shared = _shared(rows, rows.text("model"), lookup)
     kept = rows.kept
     if not kept.size:
         return None
     whole = RoundMeasurements(
-        device=rows.text("device"),
-        models=models,
-        model=model,
+        **shared,
         group=rows.text("group"),
         num_speculative_tokens=tokens,
         num_sequences=batch,
         acceptance_length=length,
         tokens_per_s=rate,
         power_w=power,
-        power_cap_w=cap,
-        sm_clock_hz=sm * _MHZ,
-        sm_lock_hz=lock * _MHZ,
-        memory_clock_hz=memory * _MHZ,
-        row=rows.numbers,
     )
     return whole.take(kept)
 
 
-def _indexed(names: Texts, rows: _Rows, lookup: _Lookup) -> tuple[Ints, tuple[ModelSpec, ...]]:
+def _indexed(names: Texts, rows: DeclaredRows, lookup: _Lookup) -> tuple[Ints, tuple[ModelSpec, ...]]:
     """Index of each row's model and the models, in the order of their first row."""
     models: list[ModelSpec] = []
     index_of: dict[str, int] = {"": -1}
@@ -325,32 +248,9 @@ def _model_of(found: dict[str, ModelSpec], file: str, name: str, number: int) ->
 def _unknown_columns(table: pd.DataFrame, file: str) -> list[Fault]:
     unknown = [str(name) for name in table.columns if str(name) not in KNOWN_COLUMNS]
     return [
-        Fault(file, None, None, name, f"unknown column, not used{_hint(name, KNOWN_COLUMNS)}")
+        Fault(file, None, None, name, f"unknown column, not used{nearest_hint(name, KNOWN_COLUMNS)}")
         for name in unknown
     ]
-
-
-def _missing(name: str, given: Sequence[str]) -> str:
-    return f"missing: no such column, and no '# {name}: …' in the header{_hint(name, given)}"
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    return f" (did you mean '{near[0]}'?)" if near else ""
-
-
-def _is_given(values: pd.Series) -> Bools:
-    text = values.astype("string").str.strip().fillna("")
-    return (text != "").to_numpy(dtype=bool)
-
-
-def _as_number(text: str, name: str, file: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ConfigError(
-            [Fault(file, None, None, name, f"'{text}' in the header is not a number")]
-        ) from None
 
 
 def _error(file: str, message: str) -> ConfigError:

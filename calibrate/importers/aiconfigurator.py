@@ -7,18 +7,16 @@ in it, since only six copies are timed in turn; such rows are left out and count
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from calibrate.importer import Defaults, trace_importers
-from calibrate.importers.file_start import has_columns
+from calibrate.importers.by_columns import CsvImporter
 from calibrate.importers.tabular import SourceTable
 from calibrate.importers.vidur import LAYER_EXCLUDES
 from calibrate.measurements import Trace
 from specsim.arrays import Floats, Ints
-from specsim.config.base import Spec
 from specsim.hardware import ModelSpec
 from specsim.hardware.formats import BYTES_PER_VALUE
 
@@ -30,7 +28,7 @@ _MAX_COPIES_SHARE = 2.0
 
 
 @trace_importers.register
-class AiconfiguratorGemm(Spec):
+class AiconfiguratorGemm(CsvImporter):
     """Reads ``gpu, m, n, k, latency_us``, with ``dtype`` where it is not bf16.
 
     Mean power is not read: it is an average over a second of runs that lasted less.
@@ -38,20 +36,10 @@ class AiconfiguratorGemm(Spec):
 
     kind: Literal["aiconfigurator_gemm"] = "aiconfigurator_gemm"
     """Kind of importer."""
+    columns = _COLUMNS
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _COLUMNS)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table.
-        """
-        table = SourceTable.from_csv(path, _COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return each linear layer as a step of a model that is nothing else."""
         if "power_w" in table:
             table.warn("is a mean over a second of shorter runs; not read", "power_w")
         given = table.text("dtype") if "dtype" in table else ["bf16"] * len(table)

@@ -6,19 +6,16 @@ head + embedding, without attention and all-reduce; kernels alone, so without ga
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from calibrate.importer import Defaults, trace_importers
-from calibrate.importers.file_start import has_columns
-from calibrate.importers.model_names import known_models
-from calibrate.importers.tabular import SourceTable, refuse
+from calibrate.importers.by_columns import CsvImporter
+from calibrate.importers.model_names import models_in, stated_model
+from calibrate.importers.tabular import SourceTable
 from calibrate.importers.vidur import ATTENTION_EXCLUDES
 from calibrate.measurements import Trace
-from specsim.config.base import Spec
-from specsim.hardware import load_model
 
 _STEP_COLUMNS = (
     "gpu",
@@ -36,28 +33,17 @@ _EXCLUDES = "attention+communication+launch"
 
 
 @trace_importers.register
-class LlmServingSimSteps(Spec):
+class LlmServingSimSteps(CsvImporter):
     """Reads whole steps; one whose output head was not timed is read without it, and says so."""
 
     kind: Literal["llmservingsim_steps"] = "llmservingsim_steps"
     """Kind of importer."""
+    columns = _STEP_COLUMNS
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _STEP_COLUMNS)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table. Rows of a model of unknown shape are left out and counted.
-        """
-        table = SourceTable.from_csv(path, _STEP_COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return whole steps; rows of a model of unknown shape are left out and counted."""
         names = table.text("model")
-        models = known_models(names)
-        table.leave_out(np.array([name not in models for name in names]), "model: has no known shape")
+        models = models_in(table, "model")
         layers = table.number("layers")
         published = np.array([models[name].num_layers if name in models else 0 for name in names])
         table.leave_out(layers != published, "layers: is not the number of the published model")
@@ -87,36 +73,24 @@ class LlmServingSimSteps(Spec):
 
 
 @trace_importers.register
-class LlmServingSimAttention(Spec):
+class LlmServingSimAttention(CsvImporter):
     """Reads one layer's attention kernels; rows that mix prefill and decoding are left out and counted."""
 
     kind: Literal["llmservingsim_attention"] = "llmservingsim_attention"
     """Kind of importer."""
+    columns = _ATTENTION_COLUMNS
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _ATTENTION_COLUMNS)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file; times become those of all layers.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table, or nobody said which device and model it is of.
-        """
-        if defaults.device is None or defaults.model is None:
-            raise refuse(path, "names neither device nor model; state both (--device, --model)")
-        table = SourceTable.from_csv(path, _ATTENTION_COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return times of all layers; device and model must be stated."""
+        name, model = stated_model(table.path, defaults)
         chunk, sequences = table.number("prefill_chunk"), table.number("n_decode")
         table.leave_out((chunk > 0) & (sequences > 0), "n_decode: prefill and decoding in one step")
         is_decode = sequences > 0
-        model = load_model(defaults.model)
         context = np.where(is_decode, table.number("kv_decode"), table.number("kv_prefill"))
         return table.trace(
             {
                 "device": defaults.device,
-                "model": defaults.model,
+                "model": name,
                 "tp": defaults.tensor_parallel_size or 1,
                 "positions": np.where(is_decode, sequences, chunk),
                 "batch": np.where(is_decode, sequences, 1),
@@ -127,5 +101,5 @@ class LlmServingSimAttention(Spec):
                 "excludes": ATTENTION_EXCLUDES,
             },
             header={"source": "LLMServingSim, attention kernels of one layer"},
-            models={defaults.model: model},
+            models={name: model},
         )

@@ -15,7 +15,7 @@ import numpy as np
 from calibrate.importer import Defaults, trace_importers
 from calibrate.importers.file_start import has_columns, has_keys
 from calibrate.importers.json_file import read_json_object
-from calibrate.importers.model_names import known_models
+from calibrate.importers.model_names import models_in
 from calibrate.importers.tabular import SourceTable, refuse
 from calibrate.measurements import Trace
 from specsim.config.base import Spec
@@ -61,8 +61,7 @@ class MlEnergy(Spec):
         """
         table = _table(path)
         names = table.text("model_id")
-        models = known_models(names)
-        table.leave_out(np.array([name not in models for name in names]), "model_id: has no known shape")
+        models = models_in(table, "model_id")
         for column in ("expert_parallel", "data_parallel"):
             table.leave_out(
                 table.optional_number(column) > 1, f"{column}: more than 1 cannot be told as one step"

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
+import numpy as np
+
+from calibrate.importer import Defaults
+from calibrate.importers.tabular import SourceTable, refuse
 from specsim.config import names
 from specsim.hardware import ModelSpec, load_model
 
@@ -116,3 +121,25 @@ def known_models(names_given: list[str]) -> dict[str, ModelSpec]:
     """Models of the names that are known, by name."""
     found = {name: known_model(name) for name in dict.fromkeys(names_given)}
     return {name: model for name, model in found.items() if model is not None}
+
+
+def models_in(table: SourceTable, column: str) -> dict[str, ModelSpec]:
+    """Models that a column names, by name; rows of a model of unknown shape are left out and counted."""
+    names_given = table.text(column)
+    models = known_models(names_given)
+    unknown = np.array([name not in models for name in names_given])
+    table.leave_out(unknown, f"{column}: has no known shape")
+    return models
+
+
+def stated_model(path: Path, defaults: Defaults) -> tuple[str, ModelSpec]:
+    """Return name and shape of the model that was stated beside a file which names none.
+
+    Raises
+    ------
+    ConfigError
+        Where device or model were not stated.
+    """
+    if defaults.device is None or defaults.model is None:
+        raise refuse(path, "names neither device nor model; state both (--device, --model)")
+    return defaults.model, load_model(defaults.model)

@@ -6,16 +6,14 @@ round row: K is the mean number drafted a round, the rate includes the prefill o
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from calibrate.importer import Defaults, trace_importers
-from calibrate.importers.file_start import has_columns
+from calibrate.importers.by_columns import CsvImporter
 from calibrate.importers.tabular import SourceTable
 from calibrate.measurements import Trace
-from specsim.config.base import Spec
 
 _COLUMNS = ("method", "category", "new_tokens", "decoding_steps", "wall_s")
 BASELINE = "vanilla"
@@ -23,7 +21,7 @@ UNSTATED_DEVICE = "unstated"
 
 
 @trace_importers.register
-class SpecBench(Spec):
+class SpecBench(CsvImporter):
     """Reads ``method, category, new_tokens, decoding_steps, wall_s`` and, of drafts, ``gamma_sum``.
 
     Methods whose drafted tokens the file does not count (trees) are left out and counted.
@@ -31,20 +29,10 @@ class SpecBench(Spec):
 
     kind: Literal["spec_bench"] = "spec_bench"
     """Kind of importer."""
+    columns = _COLUMNS
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _COLUMNS)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table.
-        """
-        table = SourceTable.from_csv(path, _COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return each turn as a row of rounds."""
         is_baseline = np.array([method == BASELINE for method in table.text("method")])
         steps, tokens = table.number("decoding_steps"), table.number("new_tokens")
         wall_s = table.number("wall_s")

@@ -6,17 +6,15 @@ Trees (``topk`` above 1) verify more positions than K + 1 and are left out and c
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from calibrate.importer import Defaults, trace_importers
-from calibrate.importers.file_start import has_columns
-from calibrate.importers.model_names import known_models
+from calibrate.importers.by_columns import CsvImporter
+from calibrate.importers.model_names import models_in
 from calibrate.importers.tabular import SourceTable
 from calibrate.measurements import Trace
-from specsim.config.base import Spec
 from specsim.hardware import load_model
 
 _COLUMNS = ("model", "bench", "batch_size", "spec_steps", "topk", "output_tok_s", "accept_length")
@@ -24,31 +22,20 @@ _DEVICE = "H200"
 
 
 @trace_importers.register
-class SpecForge(Spec):
+class SpecForge(CsvImporter):
     """Reads ``model, bench, batch_size, spec_steps, topk, output_tok_s, accept_length``."""
 
     kind: Literal["spec_forge"] = "spec_forge"
     """Kind of importer."""
+    columns = _COLUMNS
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _COLUMNS)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file; with ``defaults.model`` the rows of that model alone.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table. Models of unknown shape are left out and counted.
-        """
-        table = SourceTable.from_csv(path, _COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return rows of rounds; with ``defaults.model`` those of that model alone."""
         table.leave_out(table.number("topk") > 1, "topk: a tree of drafts, not a chain")
         if defaults.device is None:
             table.warn(f"names no device; taken for {_DEVICE}, the title of its dashboard", "device")
         names = table.text("model")
-        models = known_models(names)
-        table.leave_out(np.array([name not in models for name in names]), "model: has no known shape")
+        models = models_in(table, "model")
         if defaults.model is not None:
             wanted = load_model(defaults.model).name
             others = [name in models and models[name].name != wanted for name in names]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibrate.declared_rows import nearest_hint
 from calibrate.doubts import describe_rows
 from calibrate.measurements import Trace
 from calibrate.rows import trace_of
@@ -85,14 +85,12 @@ class SourceTable:
         if not len(self):
             raise refuse(self.path, "holds no rows")
         given = [str(name) for name in self._table.columns]
-        missing = [name for name in names if name not in given]
+        missing = {name: nearest_hint(name, given) for name in names if name not in given}
         if missing:
-            faults = []
-            for name in missing:
-                near = difflib.get_close_matches(name, given, n=1, cutoff=0.7)
-                hint = f" (did you mean '{near[0]}'?)" if near else ""
-                faults.append(Fault(str(self.path), None, None, name, f"no such column{hint}"))
-            raise ConfigError(faults)
+            path = str(self.path)
+            raise ConfigError(
+                [Fault(path, None, None, name, f"no such column{hint}") for name, hint in missing.items()]
+            )
 
     def text(self, name: str) -> list[str]:
         """Return a column as text, [rows]."""

@@ -6,17 +6,15 @@ of kernels alone, on one device that holds its shard of the layer; whole-model t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from calibrate.importer import Defaults, trace_importers
-from calibrate.importers.file_start import has_columns
-from calibrate.importers.model_names import known_models
+from calibrate.importers.by_columns import CsvImporter
+from calibrate.importers.model_names import models_in
 from calibrate.importers.tabular import SourceTable
 from calibrate.measurements import Trace
-from specsim.config.base import Spec
 from specsim.hardware import ModelSpec, load_model
 
 LAYER_EXCLUDES = "attention+communication+head+launch"
@@ -31,29 +29,17 @@ _ATTENTION_MODEL, _ATTENTION_TP = "llama-2-70b", "2"
 
 
 @trace_importers.register
-class VidurLayers(Spec):
+class VidurLayers(CsvImporter):
     """Reads one layer's dense operators: ``gpu, model, tp, num_tokens, layer_us`` and the shape."""
 
     kind: Literal["vidur_layers"] = "vidur_layers"
     """Kind of importer."""
+    columns = _LAYER_COLUMNS
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _LAYER_COLUMNS)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file; times become those of all layers.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table. Rows of a model without a known number of layers, or of
-            another shape than the known one, are left out and counted.
-        """
-        table = SourceTable.from_csv(path, _LAYER_COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return times of all layers; rows of an unknown or another shape are left out and counted."""
         names = table.text("model")
-        models = known_models(names)
-        table.leave_out(np.array([name not in models for name in names]), "model: has no known shape")
+        models = models_in(table, "model")
         for column, field in _SHAPE.items():
             if column in table:
                 expected = [getattr(models[name], field) if name in models else np.nan for name in names]
@@ -78,7 +64,7 @@ class VidurLayers(Spec):
 
 
 @trace_importers.register
-class VidurAttention(Spec):
+class VidurAttention(CsvImporter):
     """Reads one layer's attention kernels: ``gpu, phase, batch_size, chunk, kv_cache, time_us``.
 
     The file names no model: that of the public one, Llama-2-70B on two devices, unless the user says
@@ -87,20 +73,10 @@ class VidurAttention(Spec):
 
     kind: Literal["vidur_attention"] = "vidur_attention"
     """Kind of importer."""
+    columns = _ATTENTION_COLUMNS
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _ATTENTION_COLUMNS)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file; times become those of all layers.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table.
-        """
-        table = SourceTable.from_csv(path, _ATTENTION_COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return times of all layers."""
         name = defaults.model or _ATTENTION_MODEL
         if defaults.model is None:
             table.warn(f"names no model; taken for {name} on {_ATTENTION_TP} devices", "model")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from calibrate.importer import Defaults, trace_importers
-from calibrate.importers.file_start import has_columns
-from calibrate.importers.tabular import SourceTable, refuse
+from calibrate.importers.by_columns import CsvImporter
+from calibrate.importers.model_names import stated_model
+from calibrate.importers.tabular import SourceTable
 from calibrate.importers.vidur import ATTENTION_EXCLUDES, LAYER_EXCLUDES
 from calibrate.measurements import Trace
-from specsim.config.base import Spec
-from specsim.hardware import ModelSpec, load_model
 
 _US_PER_MS = 1e3
 _LAYER_OPERATORS = {
@@ -47,26 +45,17 @@ _ATTENTION_COLUMNS = (
 
 
 @trace_importers.register
-class VidurProfiledLayers(Spec):
+class VidurProfiledLayers(CsvImporter):
     """Reads ``mlp.csv``; the medians of one layer's operators are summed, and multiplied by the layers."""
 
     kind: Literal["vidur_mlp"] = "vidur_mlp"
     """Kind of importer."""
+    columns = _LAYER_COLUMNS
+    signature = ("time_stats.mlp_up_proj.median", "num_tokens")
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, ("time_stats.mlp_up_proj.median", "num_tokens"))
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table, or nobody said which device and model it is of.
-        """
-        name, model = _stated_model(path, defaults)
-        table = SourceTable.from_csv(path, _LAYER_COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return times of all layers; device and model must be stated."""
+        name, model = stated_model(table.path, defaults)
         table.leave_out(
             (table.number("n_embd") != model.hidden_size)
             | (table.number("n_expanded_embd") != model.intermediate_size),
@@ -93,26 +82,17 @@ class VidurProfiledLayers(Spec):
 
 
 @trace_importers.register
-class VidurProfiledAttention(Spec):
+class VidurProfiledAttention(CsvImporter):
     """Reads ``attention.csv``: decoding batches and prefill chunks of one sequence over cached tokens."""
 
     kind: Literal["vidur_attention_profile"] = "vidur_attention_profile"
     """Kind of importer."""
+    columns = _ATTENTION_COLUMNS
+    signature = _ATTENTION_TIMES
 
-    def recognises(self, path: Path) -> bool:
-        """Tell whether the first line has its columns."""
-        return has_columns(path, _ATTENTION_TIMES)
-
-    def read(self, path: Path, *, defaults: Defaults) -> Trace:
-        """Read a file.
-
-        Raises
-        ------
-        ConfigError
-            Where the file is no such table, or nobody said which device and model it is of.
-        """
-        name, model = _stated_model(path, defaults)
-        table = SourceTable.from_csv(path, _ATTENTION_COLUMNS)
+    def trace_of(self, table: SourceTable, defaults: Defaults) -> Trace:
+        """Return times of all layers; device and model must be stated."""
+        name, model = stated_model(table.path, defaults)
         table.leave_out(table.number("n_embd") != model.hidden_size, f"n_embd: is not the shape of {name}")
         is_prefill = np.char.lower(np.array(table.text("is_prefill"))) == "true"
         batch, chunk = table.number("batch_size"), table.number("prefill_chunk_size")
@@ -134,9 +114,3 @@ class VidurProfiledAttention(Spec):
             header={"source": "Vidur, attention kernels of one layer"},
             models={name: model},
         )
-
-
-def _stated_model(path: Path, defaults: Defaults) -> tuple[str, ModelSpec]:
-    if defaults.device is None or defaults.model is None:
-        raise refuse(path, "names neither device nor model; state both (--device, --model)")
-    return defaults.model, load_model(defaults.model)

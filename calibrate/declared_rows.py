@@ -1,0 +1,132 @@
+"""Columns of a table under their declared kinds, and the rows that break them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrate.columns import TraceColumn
+from calibrate.measurements import Texts
+from specsim.arrays import Bools, Floats, Ints
+from specsim.config.validate import nearest
+from specsim.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class DeclaredRows:
+    """Columns of a table under their declared kinds, and the rows that break them."""
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        columns: Sequence[TraceColumn],
+        header: Mapping[str, str],
+        file: str,
+        numbers: Ints,
+    ) -> None:
+        self._table, self._header = table, header
+        self.file, self.numbers = file, numbers
+        self._reasons: dict[int, str] = {}
+        missing = [
+            one.name
+            for one in columns
+            if one.is_required and one.name not in table and one.name not in header
+        ]
+        # An idle device has no positions, so only a file with steps needs them.
+        phases = set(table["phase"]) if "phase" in table else {header.get("phase", "")}
+        if phases and all(str(phase).startswith("idle") for phase in phases):
+            missing = [name for name in missing if name == "device"]
+        if missing:
+            given = [str(name) for name in table.columns]
+            raise ConfigError([Fault(file, None, None, name, _missing(name, given)) for name in missing])
+        self._columns = {one.name: one for one in columns}
+
+    def text(self, name: str) -> Texts:
+        """Return a text column."""
+        column = self._columns[name]
+        if name not in self._table:
+            return np.full(len(self._table), self._header.get(name, column.default or ""))
+        values = self._table[name]
+        fallback = self._header.get(name, column.default or "")
+        return np.array(
+            [
+                str(value).strip() if given else fallback
+                for value, given in zip(values.tolist(), is_given(values).tolist(), strict=True)
+            ],
+            dtype=np.str_,
+        )
+
+    def number(self, name: str, *, where: Bools | None = None) -> Floats:
+        """Return a column of numbers; NaN where empty. Bad ones are dropped where ``where`` holds."""
+        import pandas as pd
+
+        column = self._columns[name]
+        count = len(self._table)
+        held = np.ones(count, dtype=bool) if where is None else where
+        default = self._header.get(name, column.default)
+        if name in self._table:
+            raw = self._table[name]
+            given = is_given(raw)
+            values = pd.to_numeric(raw, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+            self.drop(held & given & ~np.isfinite(values), name, "is not a finite number")
+            values = np.where(given, values, np.nan if default is None else float(default))
+        else:
+            values = np.full(count, np.nan if default is None else _as_number(default, name, self.file))
+        if column.is_required:
+            self.drop(held & np.isnan(values), name, "is missing")
+        is_low = values < 0 if column.may_be_zero else values <= 0
+        self.drop(held & is_low, name, "is negative" if column.may_be_zero else "is zero or negative")
+        return values
+
+    def whole(self, name: str, *, where: Bools | None = None) -> Ints:
+        """Return a column of whole numbers; 0 in rows that are dropped or not in ``where``."""
+        values = self.number(name, where=where)
+        held = np.ones(len(values), dtype=bool) if where is None else where
+        self.drop(held & np.isfinite(values) & (values != np.rint(values)), name, "is not a whole number")
+        return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).astype(np.int64)
+
+    def drop(self, rows: Bools, name: str, why: str) -> None:
+        """Mark rows as unusable; the first reason counts."""
+        for index in np.flatnonzero(rows):
+            self._reasons.setdefault(int(index), f"{name}: {why}")
+
+    @property
+    def kept(self) -> Ints:
+        """Rows still usable, by index."""
+        mask = np.ones(len(self._table), dtype=bool)
+        mask[list(self._reasons)] = False
+        return np.flatnonzero(mask)
+
+    @property
+    def dropped(self) -> list[tuple[int, str]]:
+        """Return (row of the file, reason) of what was dropped."""
+        return [(int(self.numbers[index]), reason) for index, reason in self._reasons.items()]
+
+
+def _missing(name: str, given: Sequence[str]) -> str:
+    return f"missing: no such column, and no '# {name}: …' in the header{nearest_hint(name, given)}"
+
+
+def nearest_hint(name: str, known: Sequence[str]) -> str:
+    """Return a guess at what a mistyped name means, in words; empty where none is near."""
+    near = nearest(name, known)
+    return f" (did you mean '{near}'?)" if near else ""
+
+
+def is_given(values: pd.Series) -> Bools:
+    """Tell which cells of a column hold anything."""
+    text = values.astype("string").str.strip().fillna("")
+    return (text != "").to_numpy(dtype=bool)
+
+
+def _as_number(text: str, name: str, file: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(
+            [Fault(file, None, None, name, f"'{text}' in the header is not a number")]
+        ) from None
