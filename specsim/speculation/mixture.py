@@ -17,6 +17,7 @@ from specsim.speculation.distributions import (
 )
 from specsim.speculation.logged import HasOwnLengths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
+from specsim.speculation.tree_paths import HasRanks
 
 
 class MixedPaths:
@@ -76,6 +77,20 @@ class MixedPaths:
             draft=self._by_class(request, position, depth, lambda *asked: ask(*asked).draft),
         )
 
+    @property
+    def num_ranked(self) -> int:
+        """Ranks of the path's token in the draft that every class knows."""
+        return min(part.num_ranked if isinstance(part, HasRanks) else 0 for part in self._classes)
+
+    def ranks(self, request: Ints, position: Ints, depth: int) -> Ints:
+        """Rank of the path's token in the draft at each depth, [B, depth], from each request's class."""
+
+        def ask(part: PathDistributions, index: Ints, start: Ints) -> Ints:
+            assert isinstance(part, HasRanks)
+            return part.ranks(index, start, depth)
+
+        return self._by_class(request, position, depth, ask).astype(np.int64)
+
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth, [B, depth], from each request's class."""
         top = self._by_class(
@@ -97,7 +112,7 @@ class MixedPaths:
         request: Ints,
         position: Ints,
         depth: int,
-        ask: Callable[[PathDistributions, Ints, Ints], Floats],
+        ask: Callable[[PathDistributions, Ints, Ints], Floats | Ints],
     ) -> Floats:
         answer = np.full((request.size, depth), np.nan)
         for number in np.unique(self._request_class[request]):

@@ -16,6 +16,7 @@ from specsim.speculation.distributions import PathDistributions
 from specsim.speculation.logged import HasOwnLengths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.rounds import Rounds, Sequences
+from specsim.speculation.tree_shape import TreeShape
 from specsim.speculation.unfolding import FIELDS, Unfolding
 from specsim.streams import Purpose, RandomStreams
 
@@ -40,6 +41,8 @@ class PathRounds:
         The most that a round drafts, K.
     shorten_last_draft
         Draft no more than may still be emitted.
+    tree
+        Shape of the draft, where it is a tree; a policy cuts it at a depth, and K is its depth.
     """
 
     def __init__(
@@ -51,9 +54,16 @@ class PathRounds:
         num_output_tokens: Ints,
         num_speculative_tokens: int,
         shorten_last_draft: bool = False,
+        tree: TreeShape | None = None,
     ) -> None:
         if policy.reads == "batch":
             raise ConfigError("lookahead: a policy that reads the batch cannot be replayed along a path")
+        if policy.reads == "signals" and tree is not None:
+            raise ConfigError(
+                "lookahead: a policy that reads the draft's confidence is for chains, not for trees"
+            )
+        self._tree = tree
+        self._nodes_upto = None if tree is None else np.searchsorted(tree.depths, np.arange(tree.depth + 1))
         leaves_path = policy.reads == "signals" and not distributions.records_tails
         is_imputed = isinstance(distributions, HasOwnLengths) and not distributions.is_exact_for(
             policy, num_speculative_tokens=num_speculative_tokens
@@ -90,6 +100,11 @@ class PathRounds:
         ahead = self._ahead[:count] if count <= len(self._ahead) else np.arange(count)[:, np.newaxis]
         block = self._rows.take(cursor + ahead, axis=0).transpose(2, 0, 1).astype(np.int64)
         start, drafted, steps, accepted, emitted = block
+        pass_positions = None
+        if self._tree is not None and self._nodes_upto is not None:
+            drafted = self._nodes_upto[drafted]
+            passes = np.array(self._tree.pass_positions, dtype=np.int64)
+            pass_positions = np.broadcast_to(passes, (count, passes.size))
         assert (start[0] == sequences.position).all(), "rounds were not committed as they were emitted"
         self._last_peek = request
         return Rounds(
@@ -99,6 +114,7 @@ class PathRounds:
             num_accepted=accepted,
             num_emitted=emitted,
             is_last=ahead == num_left - 1,
+            pass_positions=pass_positions,
         )
 
     def commit(self, num_rounds: int) -> None:

@@ -8,6 +8,7 @@ greedy target has p(x) = 1, so a = q(x); a deterministic draft has a = 1 if it e
 from __future__ import annotations
 
 import pathlib
+from functools import cached_property
 from typing import Literal, cast
 
 import numpy as np
@@ -169,6 +170,34 @@ class RecordedPaths:
         else:
             draft = np.where(is_inside, self._draft[at], 0.0)
         return PathProbabilities(self._target[at], draft)
+
+    @property
+    def num_ranked(self) -> int:
+        """Ranks of the path's token in the draft that are known: below k with unions of both top-k."""
+        if self.trace.union_ids is not None:
+            width: int = self.trace.union_ids.shape[1]
+            return width // 2
+        return 0 if self.trace.draft_argmax is None else 1
+
+    def ranks(self, request: Ints, position: Ints, depth: int) -> Ints:
+        """Rank of the path's token in the draft at each depth, [B, depth]; ``num_ranked`` if not known."""
+        _, at, is_inside = self._places(request, position, depth)
+        return np.where(is_inside, self._rank[at], self.num_ranked)
+
+    @cached_property
+    def _rank(self) -> Ints:
+        trace, unranked = self.trace, self.num_ranked
+        assert trace.draft_argmax is not None
+        is_top = np.equal(trace.draft_argmax, trace.token)
+        if trace.union_ids is None or trace.log_q is None:
+            return np.where(is_top, 0, unranked)
+        is_token = trace.union_ids == trace.token[:, np.newaxis]
+        own = np.where(is_token, trace.log_q, -np.inf).max(axis=1, keepdims=True)
+        is_before = np.logical_not(np.logical_or.accumulate(is_token, axis=1))
+        # Equals rank by their ids, which a union holds in rising order.
+        is_above = (trace.log_q > own) | ((trace.log_q == own) & is_before)
+        rank = np.maximum((is_above & (trace.union_ids >= 0)).sum(axis=1), 1)
+        return np.where(is_top, 0, np.where(is_token.any(axis=1), np.minimum(rank, unranked), unranked))
 
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth along the path, [B, depth]; NaN past its end or where none are recorded."""

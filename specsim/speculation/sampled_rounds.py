@@ -14,7 +14,7 @@ import numpy as np
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import ConfigError
 from specsim.speculation.distributions import ConditionalDistributions, Prefixes, Signals
-from specsim.speculation.draft import Draft, DraftSource, node_depths
+from specsim.speculation.draft import Draft, DraftSource, Siblings, node_depths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.loss import measured_loss
 from specsim.speculation.prefixes import last_tokens
@@ -304,9 +304,14 @@ def _refuse_mismatch(draft_source: DraftSource, verifier: Verifier, policy: Look
         raise ConfigError(
             "lookahead: a policy that reads the draft's confidence is for chains, not for trees"
         )
-    if draft_source.siblings not in verifier.siblings:
+    refuse_siblings(draft_source.siblings, verifier)
+
+
+def refuse_siblings(siblings: Siblings, verifier: Verifier) -> None:
+    """Raise a ConfigError where a rule is not stated for drafts of such siblings."""
+    if siblings not in verifier.siblings:
         raise ConfigError(
-            f"verifier: not stated for drafts whose siblings are '{draft_source.siblings}';"
+            f"verifier: not stated for drafts whose siblings are '{siblings}';"
             f" it takes {', '.join(verifier.siblings)}"
         )
 

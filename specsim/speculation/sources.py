@@ -10,7 +10,9 @@ from specsim.speculation.draft import DraftSource
 from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.path_rounds import PathRounds
 from specsim.speculation.ruled_paths import RuledPaths
-from specsim.speculation.sampled_rounds import SampledRounds
+from specsim.speculation.sampled_rounds import SampledRounds, refuse_siblings
+from specsim.speculation.tree_paths import TreePaths
+from specsim.speculation.tree_shape import TreeShape
 from specsim.speculation.uniforms import RoundUniforms
 from specsim.speculation.verify.rule import Verifier
 from specsim.streams import RandomStreams
@@ -26,6 +28,7 @@ def build_rounds(
     num_speculative_tokens: int,
     shorten_last_draft: bool = False,
     draft_source: DraftSource | None = None,
+    tree: TreeShape | None = None,
 ) -> PathRounds | SampledRounds:
     """Return the source of rounds for what the distributions offer.
 
@@ -43,6 +46,8 @@ def build_rounds(
         Draft no more than may still be emitted.
     draft_source
         Who drafts from distributions that know any prefix; a sampled chain where absent.
+    tree
+        Shape of the draft along a path, of the most probable tokens; a chain as recorded where absent.
 
     Raises
     ------
@@ -62,19 +67,21 @@ def build_rounds(
     [3, 3, 1]
     """
     if distributions.offers != "conditional":
+        if draft_source is not None:
+            raise ConfigError("draft_source: is for p and q after any prefix; a path fixes the draft")
+        refuse_siblings("one" if tree is None else "certain", verifier)
+        if tree is not None:
+            distributions = TreePaths(distributions, tree)
         if verifier.needs != "acceptance":
             distributions = RuledPaths(distributions, verifier)
-        if draft_source is not None:
-            raise ConfigError(
-                "draft_source: is for p and q along drafted paths; a trace or rates fix the draft"
-            )
         return PathRounds(
             distributions,
             policy,
             streams=streams,
             num_output_tokens=num_output_tokens,
-            num_speculative_tokens=num_speculative_tokens,
+            num_speculative_tokens=num_speculative_tokens if tree is None else tree.depth,
             shorten_last_draft=shorten_last_draft,
+            tree=tree,
         )
     if draft_source is None or num_speculative_tokens == 0:
         draft_source = ChainDraft(distributions, num_tokens=num_speculative_tokens)

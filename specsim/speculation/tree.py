@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Literal, Self
 
@@ -22,24 +23,28 @@ from specsim.speculation.tree_shape import TreeShape, best_tree, optimal_tree
 SiblingMethod = Literal["independent", "distinct", "certain"]
 
 
-class _TreeSpec(Spec):
+class FixedTreeSpec(Spec):
     """What all trees of a shape may say of how siblings are made."""
 
     siblings: SiblingMethod | None = None
     """``distinct``: drawn without replacement; ``independent``: with; ``certain``: the most probable.
     Absent: distinct, or certain where ``draft_sample_method`` is greedy."""
 
-    def _built(
-        self, shape: TreeShape, context: BuildContext, distributions: ConditionalDistributions
-    ) -> TreeDraft:
-        is_greedy = context.draft_sample_method == "greedy"
-        return TreeDraft(
-            distributions, shape, siblings=self.siblings or ("certain" if is_greedy else "distinct")
-        )
+    @abstractmethod
+    def shape(self, context: BuildContext) -> TreeShape:
+        """Return the tree."""
+
+    def siblings_in(self, context: BuildContext) -> SiblingMethod:
+        """Return how siblings are made in a scenario."""
+        return self.siblings or ("certain" if context.draft_sample_method == "greedy" else "distinct")
+
+    def build(self, context: BuildContext, distributions: ConditionalDistributions) -> TreeDraft:
+        """Return the source."""
+        return TreeDraft(distributions, self.shape(context), siblings=self.siblings_in(context))
 
 
 @DRAFT_SOURCES.register
-class TreeSpec(_TreeSpec):
+class TreeSpec(FixedTreeSpec):
     """A tree of a given shape."""
 
     kind: Literal["tree"] = "tree"
@@ -55,28 +60,27 @@ class TreeSpec(_TreeSpec):
             raise ValueError("give one of branching and paths")
         if any(width < 1 for width in self.branching or ()):
             raise ValueError("branching: a level needs at least one child a node")
-        self.shape()
+        self._tree()
         return self
 
-    def shape(self) -> TreeShape:
-        """Return the tree."""
+    def _tree(self) -> TreeShape:
         if self.branching is not None:
             return TreeShape.of_branching(self.branching)
         return TreeShape.of_paths(self.paths or ())
 
-    def build(self, context: BuildContext, distributions: ConditionalDistributions) -> TreeDraft:
-        """Return the source; the tree must have as many nodes as a round drafts."""
-        shape = self.shape()
+    def shape(self, context: BuildContext) -> TreeShape:
+        """Return the tree, which must have as many nodes as a round drafts."""
+        shape = self._tree()
         if shape.num_nodes != context.num_speculative_tokens:
             raise ConfigError(
                 f"draft_source: a tree of {shape.num_nodes} nodes, but num_speculative_tokens is"
                 f" {context.num_speculative_tokens}; they must be equal"
             )
-        return self._built(shape, context, distributions)
+        return shape
 
 
 @DRAFT_SOURCES.register
-class SequoiaSpec(_TreeSpec):
+class SequoiaSpec(FixedTreeSpec):
     """The tree with the most expected tokens a second on the scenario's device (Chen et al. 2024)."""
 
     kind: Literal["sequoia"] = "sequoia"
@@ -86,18 +90,16 @@ class SequoiaSpec(_TreeSpec):
     max_depth: int | None = Field(default=None, ge=1)
     """Most levels; with it the tree has all ``num_speculative_tokens`` nodes, whatever the device."""
 
-    def build(self, context: BuildContext, distributions: ConditionalDistributions) -> TreeDraft:
-        """Return the source; all ``num_speculative_tokens`` are drafted where no cost weighs against it."""
+    def shape(self, context: BuildContext) -> TreeShape:
+        """Return the tree; it has all ``num_speculative_tokens`` nodes where no cost weighs against them."""
         most, round_s = context.num_speculative_tokens, context.tree_round_s
         if self.max_depth is not None or round_s is None:
-            shape = optimal_tree(self.acceptance_by_rank, num_nodes=most, max_depth=self.max_depth)
-        else:
-            shape = best_tree(
-                self.acceptance_by_rank,
-                max_nodes=most,
-                round_s=lambda tree: round_s(tree.pass_positions, tree.num_nodes + 1),
-            )
-        return self._built(shape, context, distributions)
+            return optimal_tree(self.acceptance_by_rank, num_nodes=most, max_depth=self.max_depth)
+        return best_tree(
+            self.acceptance_by_rank,
+            max_nodes=most,
+            round_s=lambda tree: round_s(tree.pass_positions, tree.num_nodes + 1),
+        )
 
 
 class TreeDraft:

@@ -52,6 +52,23 @@ class TreeShape:
         ]
         return tuple(len(places) for places in above)
 
+    @property
+    def children(self) -> Ints:
+        """Children of the root and of each node by rank, [N + 1, most children]; -1: none.
+
+        Examples
+        --------
+        >>> TreeShape.of_branching([2, 1]).children.tolist()
+        [[0, 1], [2, -1], [3, -1], [-1, -1], [-1, -1]]
+        """
+        families: list[list[int]] = [[] for _ in range(self.num_nodes + 1)]
+        for node, above in enumerate(self.parent):
+            families[above + 1].append(node)
+        table: Ints = np.full((len(families), max(map(len, families))), -1)
+        for place, family in enumerate(families):
+            table[place, : len(family)] = family
+        return table
+
     def expected_tokens(self, acceptance_by_rank: Sequence[float]) -> float:
         """Tokens of a round, the final one included.
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
-from itertools import product
 
 import numpy as np
 import pytest
@@ -23,10 +21,8 @@ from specsim.speculation import (
     Fixed,
     GreedyVerifier,
     PathRounds,
-    Prefixes,
     RatesDistributions,
     RecordedPaths,
-    Trace,
     TypicalVerifier,
     Verifier,
     build_rounds,
@@ -35,109 +31,26 @@ from specsim.speculation.mixture import MixedPaths
 from specsim.speculation.ruled_paths import RuledPaths
 from specsim.speculation.verify.rule import PathVerifier
 from specsim.streams import RandomStreams
-from tests.oracles.markov import MarkovPair
-from tests.strategies import headers, random_trace
+from tests.oracles.text_law import (
+    Keep,
+    pair_of_64ths,
+    total_variation,
+    two_rounds_by_replay,
+    two_rounds_by_the_rule,
+)
+from tests.strategies import random_trace
 
-Text = tuple[int, ...]
-RoundLaw = dict[tuple[int, Text], float]
-Law = dict[tuple[int, int, Text], float]
-Keep = Callable[[int, int], Floats]
-"""Probability that each draft is kept in a round of a path that starts at a position."""
 SIZES = [(2, 1), (2, 2), (2, 3), (3, 2)]
 BLOCK = BlockVerifier()
 TRACE = "scenarios/traces/smollm2_exit24_t0.7.npz"
 
 
-def _pair(seed: int, *, size: int) -> MarkovPair:
-    """Rows of 64ths, which float32 columns of a trace hold exactly; the last row begins a text."""
-    rng = np.random.default_rng(seed)
-    rows = [1 + rng.multinomial(64 - size, rng.dirichlet(np.ones(size))) for _ in range(2 * size + 2)]
-    target, draft = np.array(rows).reshape(2, size + 1, size) / 64
-    return MarkovPair(target, draft)
-
-
-def _every_path(pair: MarkovPair, num_tokens: int) -> tuple[Trace, Floats]:
-    """Every text of a length as the prompts of one trace, and the probability of each."""
-    size = pair.vocabulary_size
-    texts = np.array(list(product(range(size), repeat=num_tokens)))
-    before = np.concatenate([np.full((len(texts), 1), -1), texts[:, :-1]], axis=1)
-    p, q = pair._target[before, texts], pair._draft[before, texts]
-    flat, top = (before.ravel(), texts.ravel()), pair._draft.max(axis=1)
-    argmax = pair._draft.argmax(axis=1)[flat[0]]
-    trace = Trace(
-        header=headers(vocabulary_size=size),
-        offsets=np.arange(len(texts) + 1) * num_tokens,
-        num_prompt_tokens=np.ones(len(texts), dtype=np.int32),
-        domain=np.array(["markov"] * len(texts)),
-        language=np.array(["en"] * len(texts)),
-        ended_by=np.array(["cap"] * len(texts)),
-        token=texts.ravel().astype(np.int32),
-        p_token=p.ravel().astype(np.float32),
-        q_token=q.ravel().astype(np.float32),
-        overlap=np.minimum(pair._target, pair._draft).sum(axis=1)[flat[0]].astype(np.float32),
-        draft_argmax=argmax.astype(np.int32),
-        p_at_draft_argmax=pair._target[flat[0], argmax].astype(np.float32),
-        draft_entropy_nats=np.ones(texts.size, dtype=np.float32),
-        draft_top_probability=top[flat[0]].astype(np.float32),
-    )
-    return trace, p.prod(axis=1)
-
-
-def _round_by_the_rule(pair: MarkovPair, last: int, depth: int, rule: Verifier) -> RoundLaw:
-    """Law of (drafts kept, tokens emitted) of one round after a token, on conditional distributions."""
-    law: RoundLaw = defaultdict(float)
-    prefix = Prefixes(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), np.array([[last]]))
-    for probability, draft in ChainDraft(pair, num_tokens=depth).enumerate(prefix):
-        tokens = draft.token[0].tolist()
-        target = pair._target[[last, *tokens]][np.newaxis]
-        keep = rule.descend(draft, target)[0]
-        for kept in range(depth + 1):
-            stop = 1.0 if kept == depth else 1 - keep[kept]
-            chance = probability * np.prod(keep[:kept]) * stop
-            following = rule.next_token(draft, target, np.array([kept - 1]))[0]
-            for token, share in enumerate(following.tolist()):
-                law[kept, (*tokens[:kept], token)] += chance * share
-    return law
-
-
-def _two_rounds_by_the_rule(pair: MarkovPair, depth: int, rule: Verifier = BLOCK) -> Law:
-    law: Law = defaultdict(float)
-    rounds = [_round_by_the_rule(pair, last, depth, rule) for last in range(pair.vocabulary_size)]
-    for first, begins in enumerate(pair._target[-1].tolist()):
-        for (kept, text), chance in rounds[first].items():
-            for (kept_next, text_next), chance_next in rounds[text[-1]].items():
-                law[kept, kept_next, (first, *text, *text_next)] += begins * chance * chance_next
-    return law
-
-
-def _two_rounds_by_replay(pair: MarkovPair, depth: int, keep_of: Callable[[RecordedPaths], Keep]) -> Law:
-    trace, chances = _every_path(pair, 1 + 2 * (depth + 1))
-    keep = keep_of(RecordedPaths(trace))
-    texts = trace.token.reshape(trace.num_prompts, -1).tolist()
-    law: Law = defaultdict(float)
-    for number, (text, chance) in enumerate(zip(texts, chances.tolist(), strict=True)):
-        for kept, share in enumerate(_stops(keep(number, 1))):
-            for kept_next, share_next in enumerate(_stops(keep(number, 2 + kept))):
-                end = 3 + kept + kept_next
-                law[kept, kept_next, tuple(text[:end])] += chance * share * share_next
-    return law
-
-
-def _stops(keep: Floats) -> list[float]:
-    at_least = np.concatenate([[1.0], np.cumprod(keep), [0.0]])
-    return list((at_least[:-1] - at_least[1:]).tolist())
-
-
-def _total_variation(one: Law, other: Law) -> float:
-    return sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in {*one, *other}) / 2
-
-
 def _under(rule: Verifier, depth: int) -> Callable[[RecordedPaths], Keep]:
-    def keep(paths: RecordedPaths, request: int, start: int) -> Floats:
-        kept: Floats = RuledPaths(paths, rule).acceptance(*_at(request, start), depth)[0]
-        return kept
+    def keep_of(paths: RecordedPaths) -> Keep:
+        along = RuledPaths(paths, rule)
+        return lambda request, start: along.acceptance(*_at(request, start), depth)[0]
 
-    return lambda paths: lambda request, start: keep(paths, request, start)
+    return keep_of
 
 
 def _without_product(depth: int) -> Callable[[RecordedPaths], Keep]:
@@ -164,17 +77,17 @@ def _at(request: int, start: int) -> tuple[Ints, Ints]:
 def test_two_rounds_of_replay_have_the_joint_law_of_block_verification(
     size: int, depth: int, seed: int
 ) -> None:
-    pair = _pair(seed, size=size)
-    by_rule = _two_rounds_by_the_rule(pair, depth)
+    pair = pair_of_64ths(seed, size=size)
+    by_rule = two_rounds_by_the_rule(pair, ChainDraft(pair, num_tokens=depth), BLOCK)
     assert sum(by_rule.values()) == pytest.approx(1, abs=1e-12)
-    assert _total_variation(by_rule, _two_rounds_by_replay(pair, depth, _under(BLOCK, depth))) < 1e-12
+    assert total_variation(by_rule, two_rounds_by_replay(pair, depth, _under(BLOCK, depth))) < 1e-12
 
 
 @pytest.mark.parametrize("kind", ["candidates", "kseq", "optimal", "recursive", "sampler_match"])
 def test_two_rounds_of_replay_have_the_joint_law_of_every_rule_for_chains(kind: str) -> None:
-    pair, rule = _pair(2, size=2), verifier_named(kind).build(BuildContext(num_speculative_tokens=2))
-    replayed = _two_rounds_by_replay(pair, 2, _under(rule, 2))
-    assert _total_variation(_two_rounds_by_the_rule(pair, 2, rule), replayed) < 1e-12
+    pair, rule = pair_of_64ths(2, size=2), verifier_named(kind).build(BuildContext(num_speculative_tokens=2))
+    by_rule = two_rounds_by_the_rule(pair, ChainDraft(pair, num_tokens=2), rule)
+    assert total_variation(by_rule, two_rounds_by_replay(pair, 2, _under(rule, 2))) < 1e-12
 
 
 def test_a_rule_replays_iff_it_is_lossless_and_then_says_how() -> None:
@@ -208,9 +121,9 @@ def test_a_lossy_rule_is_refused_on_a_recording() -> None:
 def test_replay_with_a_part_left_out_has_another_law(
     wrong: Callable[[int], Callable[[RecordedPaths], Keep]],
 ) -> None:
-    pair = _pair(0, size=2)
-    by_rule = _two_rounds_by_the_rule(pair, 3)
-    assert _total_variation(by_rule, _two_rounds_by_replay(pair, 3, wrong(3))) > 1e-3
+    pair = pair_of_64ths(0, size=2)
+    by_rule = two_rounds_by_the_rule(pair, ChainDraft(pair, num_tokens=3), BLOCK)
+    assert total_variation(by_rule, two_rounds_by_replay(pair, 3, wrong(3))) > 1e-3
 
 
 def test_at_least_i_drafts_are_kept_with_the_smallest_of_the_ratios_products() -> None:
