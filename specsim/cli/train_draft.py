@@ -20,7 +20,10 @@ def train_draft(
     templates: Annotated[
         Path | None, typer.Option(help="Templates of training prompts (YAML); the shipped ones if absent.")
     ] = None,
-    num_prompts: Annotated[int, typer.Option(min=1, help="Training prompts.")] = 1024,
+    num_prompts: Annotated[int, typer.Option(min=1, help="Training prompts from the templates.")] = 1024,
+    num_completed: Annotated[
+        int, typer.Option(min=0, help="Training prompts that the target writes from the openings.")
+    ] = 2048,
     max_tokens: Annotated[int, typer.Option(min=4, help="Most tokens of a training text.")] = 128,
     temperature: Annotated[float, typer.Option(help="Temperature of texts and training.")] = 0.7,
     num_words: Annotated[int, typer.Option(min=1, help="Words that the head can say.")] = 8192,
@@ -44,6 +47,7 @@ def train_draft(
     if not output.parent.is_dir():
         raise ConfigError(f"--output '{output}': no such folder: {output.parent}")
     from specsim.recording import load_language_model
+    from specsim.recording.openings import complete_openings
     from specsim.recording.step_bench import use_threads
     from specsim.recording.templates import SHIPPED_TEMPLATES, load_templates
     from specsim.recording.train import TrainingSettings, train_head
@@ -58,11 +62,21 @@ def train_draft(
         "seed": seed,
     }
     settings = validate(TrainingSettings, parse(json.dumps(flags), file="command line"))
-    prompts = load_templates(templates or SHIPPED_TEMPLATES).expand(num_prompts, seed=seed)
+    chosen = load_templates(templates or SHIPPED_TEMPLATES)
+    prompts = chosen.expand(num_prompts, seed=seed)
     if threads is not None:
         use_threads(threads, device.value)
     model = load_language_model(target, device=device.value)
     parts = Path(f"{output}.texts")
+    prompts += complete_openings(
+        model,
+        chosen.openings,
+        num_completed,
+        batch_size=generation_batch_size,
+        seed=seed,
+        parts=parts,
+        on_prompt=lambda done: _say(f"{done} of {num_completed} prompts completed"),
+    )
     texts = write_texts(
         model,
         prompts,
@@ -71,11 +85,11 @@ def train_draft(
         batch_size=generation_batch_size,
         seed=seed,
         parts=parts,
-        on_text=lambda done: _say(f"{done} of {num_prompts} texts written"),
+        on_text=lambda done: _say(f"{done} of {len(prompts)} texts written"),
     )
     head = train_head(model, texts, settings, on_step=_on_step)
     head.save(output)
-    for part in parts.glob("*.npz"):
+    for part in parts.iterdir():
         part.unlink()
     parts.rmdir()
     num_tokens = sum(len(text.ids) - text.num_prompt_tokens for text in texts)

@@ -17,6 +17,8 @@ from specsim.arrays import Ints
 from specsim.errors import ConfigError, DomainError
 
 _CHUNK_BYTES = 2**22
+_PLACE = "here-stands-what-the-user-says"
+"""Put through a chat template, it shows what the template writes before the user's words."""
 Device = Literal["auto", "cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 
@@ -62,13 +64,27 @@ class LanguageModel:
         """Token ids of a prompt, [M]: a user's turn in the chat template, or the text as it is."""
         if style == "plain":
             return np.asarray(self.tokenizer(text)["input_ids"], dtype=np.int64)
+        return np.asarray(
+            self.tokenizer(self._chat(text), add_special_tokens=False)["input_ids"], dtype=np.int64
+        )
+
+    def encode_opening(self, opening: str) -> Ints:
+        """Token ids of a user's turn that is not finished, [M]: the model goes on as the user."""
+        before, _ = self._chat(_PLACE).split(_PLACE)
+        tokens = self.tokenizer(before + opening, add_special_tokens=False)["input_ids"]
+        return np.asarray(tokens, dtype=np.int64)
+
+    def decode(self, tokens: Ints) -> str:
+        """Text of token ids without the marks of turns."""
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
+
+    def _chat(self, text: str) -> str:
         if self.tokenizer.chat_template is None:
             raise ConfigError(
                 f"the tokenizer of '{self.name}' has no chat template; use prompts of style 'plain'"
             )
         turns = [{"role": "user", "content": text}]
-        tokens = self.tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
-        return np.asarray(tokens, dtype=np.int64)
+        return str(self.tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False))
 
 
 def load_language_model(

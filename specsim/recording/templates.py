@@ -25,6 +25,8 @@ class PromptTemplates(Spec):
     """Sentences with gaps such as ``{subject}``."""
     fills: dict[str, tuple[str, ...]]
     """What may stand in each gap."""
+    openings: tuple[str, ...] = ()
+    """First words of prompts that the target goes on with; an empty one leaves it all to the target."""
 
     @model_validator(mode="after")
     def _every_gap_can_be_filled(self) -> Self:

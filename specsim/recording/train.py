@@ -67,6 +67,9 @@ def train_head(
 ) -> EagleHead:
     """Train a head to minimise the cross entropy of the target's distribution, draft by draft.
 
+    All tokens count but the preamble that the texts share: the target's distribution is known at the
+    prompts' tokens too.
+
     Raises
     ------
     ConfigError
@@ -83,7 +86,8 @@ def train_head(
     ]
     embedding = target.network.get_input_embeddings().weight.detach()
     output = target.network.get_output_embeddings().weight.detach()
-    words = _most_used_words(usable, features, output, settings)
+    start = _num_shared_tokens(usable)
+    words = _most_used_words(features, output, start, settings)
     head = head_for(target, words).to(target.device)
     spoken = output[words.to(target.device)].float()
     optimiser = torch.optim.AdamW(head.parameters(), lr=settings.learning_rate, betas=(0.9, 0.98))
@@ -96,7 +100,7 @@ def train_head(
             rate = settings.learning_rate * min(1.0, (step + 1) / 20) * _cosine(step / num_steps)
             for group in optimiser.param_groups:
                 group["lr"] = rate
-            batch = _batch([usable[row] for row in rows], [features[row] for row in rows])
+            batch = _batch([usable[row] for row in rows], [features[row] for row in rows], start)
             loss, acceptance = _loss(head, batch, embedding, spoken, settings)
             optimiser.zero_grad()
             loss.backward()
@@ -113,7 +117,7 @@ class _Batch:
     ids: torch.Tensor
     features: torch.Tensor
     is_trained: torch.Tensor
-    """Positions whose next token is the answer's, [B, L]."""
+    """Positions whose next token is not of the shared preamble, [B, L]."""
 
 
 def _loss(
@@ -148,24 +152,32 @@ def _loss(
     return total / weights, acceptance
 
 
+def _num_shared_tokens(texts: Sequence[TrainingText]) -> int:
+    """Tokens with which every prompt begins, at least 1."""
+    shortest = min(text.num_prompt_tokens for text in texts)
+    prompts = np.stack([text.ids[:shortest] for text in texts])
+    differs = np.any(prompts != prompts[0], axis=0)
+    return max(1, int(differs.argmax()) if differs.any() else shortest)
+
+
 def _most_used_words(
-    texts: Sequence[TrainingText],
     features: Sequence[torch.Tensor],
     output: torch.Tensor,
+    start: int,
     settings: TrainingSettings,
 ) -> torch.Tensor:
     """Token ids with the most of the target's probability, sorted."""
     mass = torch.zeros(output.shape[0], device=output.device)
     width = output.shape[1]
     with torch.no_grad():
-        for text, feature in zip(texts, features, strict=True):
-            states = feature[text.num_prompt_tokens - 1 :: _WORD_STRIDE, -width:].to(output.device).float()
+        for feature in features:
+            states = feature[start - 1 :: _WORD_STRIDE, -width:].to(output.device).float()
             mass += torch.softmax(states @ output.float().T / settings.temperature, -1).sum(0)
     count = min(settings.num_words, output.shape[0])
     return mass.topk(count).indices.sort().values.cpu()
 
 
-def _batch(texts: Sequence[TrainingText], features: Sequence[torch.Tensor]) -> _Batch:
+def _batch(texts: Sequence[TrainingText], features: Sequence[torch.Tensor], start: int) -> _Batch:
     longest = max(len(text.ids) for text in texts)
     ids = torch.zeros(len(texts), longest, dtype=torch.long)
     padded = torch.zeros(len(texts), longest, features[0].shape[-1], dtype=features[0].dtype)
@@ -174,7 +186,7 @@ def _batch(texts: Sequence[TrainingText], features: Sequence[torch.Tensor]) -> _
         length = len(text.ids)
         ids[row, :length] = torch.from_numpy(text.ids)
         padded[row, :length] = feature
-        is_trained[row, text.num_prompt_tokens - 1 : length] = True
+        is_trained[row, start - 1 : length] = True
     return _Batch(ids, padded, is_trained)
 
 

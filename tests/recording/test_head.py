@@ -57,6 +57,22 @@ def test_training_raises_the_acceptance_of_the_first_draft(
     assert np.mean(seen[-6:]) > np.mean(seen[:6]) + 0.1
 
 
+def test_all_tokens_are_trained_on_but_the_preamble_that_texts_share(target: LanguageModel) -> None:
+    def first_step(*prompts: list[int]) -> float:
+        losses: list[float] = []
+        texts = [TrainingText(np.array([*prompt, 6, 7, 8, 9]), len(prompt)) for prompt in prompts]
+        torch.manual_seed(0)
+        train_head(
+            target, texts, settings(num_epochs=1), on_step=lambda _, __, loss, ___: losses.append(loss)
+        )
+        return losses[0]
+
+    # Two texts with one prompt: its tokens give no loss. Prompts that part after two tokens: the rest does.
+    alone = first_step([1, 3, 4, 5])
+    assert first_step([1, 3, 4, 5], [1, 3, 4, 5]) == pytest.approx(alone, rel=1e-5)
+    assert first_step([1, 3, 4, 5], [1, 3, 5, 4]) != pytest.approx(alone, rel=1e-3)
+
+
 def test_training_is_reproducible(target: LanguageModel, texts: list[TrainingText]) -> None:
     torch.manual_seed(0)
     one = train_head(target, texts[:8], settings(num_epochs=1))
@@ -167,6 +183,7 @@ def test_train_draft_writes_a_head_that_record_takes(
 ) -> None:
     (tmp_path / "templates.yaml").write_text(
         "source: the test\ntemplates: ['w1 {word}', '{word} w3']\nfills: {word: [w4, w5, w6, w7, w8, w9]}\n"
+        "openings: [w2, w3 w4]\n"
     )
     (tmp_path / "words.yaml").write_text(
         "name: w\ndomain: chat\nlanguage: en\nsource: the test\nprompts: [w1 w2 w3, w5 w6]\n"
@@ -176,13 +193,15 @@ def test_train_draft_writes_a_head_that_record_takes(
         tmp_path / "templates.yaml",
         "--num-prompts",
         8,
+        "--num-completed",
+        6,
         "--max-tokens",
         12,
         "--threads",
         1,
     ]
     assert run("record", "train-draft", model_folder, "-o", tmp_path / "head", "--num-words", 24, *flags) == 0
-    assert "trained on 8 texts" in capsys.readouterr().out
+    assert "trained on 14 texts" in capsys.readouterr().out
     assert not (tmp_path / "head.texts").exists()
     more = ["--prompts", tmp_path / "words.yaml", "--max-tokens", 8, "--num-speculative-tokens", 2]
     assert run("record", model_folder, "--draft", tmp_path / "head", "-o", tmp_path / "a.npz", *more) == 0
