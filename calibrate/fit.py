@@ -25,7 +25,7 @@ from calibrate.select import Choice, choose_form, curve_order, thinned
 from specsim.arrays import Floats
 from specsim.errors import DomainError
 from specsim.hardware import RooflineProfile
-from specsim.hardware.roofline_profile import Overhead
+from specsim.hardware.roofline_figures import Overhead
 
 LEAST_CELLS = 6
 """Fewer cells say nothing about a law of five figures."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from specsim.arrays import Floats
 from specsim.errors import DomainError
 from specsim.hardware import RooflineProfile
-from specsim.hardware.roofline_profile import EfficiencyValue
+from specsim.hardware.roofline_figures import EfficiencyValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,6 @@ COMPUTE = Dimension(
     | {f"{unit}S": scale for unit, scale in _PER_FLOP.items()},
 )
 POWER = Dimension("a power", "W", "700 W", _scales({"W": (_SMALL, _LARGE)}))
-ENERGY = Dimension("an energy", "J", "3 mJ", _scales({"J": (_SMALL, _LARGE)}, Wh="3600", kWh="3600e3"))
 
 _Given: TypeAlias = float | str
 
@@ -133,11 +132,8 @@ FlopsPerSecond = Annotated[float, BeforeValidator(COMPUTE.parse, json_schema_inp
 """Field type: a rate in FLOP/s, or a string such as ``989 TFLOP/s``."""
 Watts = Annotated[float, BeforeValidator(POWER.parse, json_schema_input_type=_Given)]
 """Field type: a power in W, or a string such as ``700 W``."""
-Joules = Annotated[float, BeforeValidator(ENERGY.parse, json_schema_input_type=_Given)]
-"""Field type: an energy in J, or a string such as ``3 mJ``."""
 
 _BYTE_LADDER = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
-_SECOND_LADDER = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9), ("ps", 1e-12))
 
 
 def format_bytes(size_bytes: float) -> str:
@@ -148,28 +144,12 @@ def format_bytes(size_bytes: float) -> str:
     >>> format_bytes(16_060_522_496)
     '16.1 GB'
     """
-    return _scaled(size_bytes, _BYTE_LADDER, symbol="B")
-
-
-def format_seconds(time_s: float) -> str:
-    """Return a time with three significant digits in the largest unit up to seconds that keeps it above 1.
-
-    Examples
-    --------
-    >>> format_seconds(0.00456)
-    '4.56 ms'
-    """
-    return _scaled(time_s, _SECOND_LADDER, symbol="s")
-
-
-def _scaled(value: float, ladder: Sequence[tuple[str, float]], *, symbol: str) -> str:
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g} {symbol}"
-    for unit, scale in ladder:
+    if size_bytes == 0 or not math.isfinite(size_bytes):
+        return f"{size_bytes:g} B"
+    for unit, scale in _BYTE_LADDER:
         # 0.9995 of a unit already prints as 1.00 of it.
-        if abs(value) >= 0.9995 * scale:
-            scaled = value / scale
+        if abs(size_bytes) >= 0.9995 * scale:
+            scaled = size_bytes / scale
             digits_before_point = len(f"{abs(scaled):.0f}")
             return f"{scaled:.{max(0, 3 - digits_before_point)}f} {unit}"
-    unit, scale = ladder[-1]
-    return f"{value / scale:.3g} {unit}"
+    return f"{size_bytes:.3g} B"

@@ -14,14 +14,12 @@ from specsim.config import Spec
 from specsim.units import (
     BANDWIDTH,
     COMPUTE,
-    ENERGY,
     POWER,
     SIZE,
     TIME,
     Bytes,
     Dimension,
     format_bytes,
-    format_seconds,
 )
 
 
@@ -41,8 +39,6 @@ from specsim.units import (
         (COMPUTE, "1978 TOPS", 1978e12),
         (POWER, "700 W", 700.0),
         (POWER, "1.2 kW", 1200.0),
-        (ENERGY, "60 pJ", 60e-12),
-        (ENERGY, "1 kWh", 3.6e6),
     ],
 )
 def test_quantity_with_unit_is_read_in_si(dimension: Dimension, text: str, expected: float) -> None:
@@ -113,11 +109,3 @@ def test_schema_of_a_quantity_is_number_or_string() -> None:
 )
 def test_bytes_print_with_three_digits(size_bytes: float, expected: str) -> None:
     assert format_bytes(size_bytes) == expected
-
-
-@pytest.mark.parametrize(
-    ("time_s", "expected"),
-    [(0, "0 s"), (123, "123 s"), (0.0009996, "1.00 ms"), (2.8e-5, "28.0 µs"), (-0.5, "-500 ms")],
-)
-def test_seconds_print_with_three_digits(time_s: float, expected: str) -> None:
-    assert format_seconds(time_s) == expected

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from specsim.cli.capture import capture
+from specsim.cli.default_command import DefaultCommandGroup
 
 if TYPE_CHECKING:
     from calibrate import Defaults, Trace
@@ -19,28 +19,21 @@ if TYPE_CHECKING:
 _DEFAULT_COMMAND = "fit"
 
 
-class _FitByDefault(TyperGroup):
-    """Words that name no subcommand are traces to fit."""
-
-    # Versions of typer differ in whose context this is; ``typer.Context`` derives from either.
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = [_DEFAULT_COMMAND, *args]
-        return super().parse_args(ctx, args)
+class _FitByDefault(DefaultCommandGroup):
+    default_command = _DEFAULT_COMMAND
 
 
 calibrate = typer.Typer(
     name="calibrate",
     cls=_FitByDefault,
     help="Fit a profile to measured runs (TRACE…), or measure this machine (capture).",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 calibrate.command("capture")(capture)
 
 
-@calibrate.command(_DEFAULT_COMMAND)
+@calibrate.command(_DEFAULT_COMMAND, epilog="specsim calibrate capture measures this machine.")
 def fit(
     traces: Annotated[list[Path], typer.Argument(help="Measured runs: own CSV, or a known tool's file.")],
     output: Annotated[

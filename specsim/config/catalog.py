@@ -16,7 +16,7 @@ from specsim.errors import ConfigError, Fault
 Kind: TypeAlias = Literal["hardware_profiles", "scenarios", "models"]
 """What a name may stand for; also the name of the folder that holds such files."""
 
-KEPT = frozenset({"target", "cpu"})
+KEPT = frozenset({"target"})
 """Words that stand in the place of a name and are not one."""
 
 _NOUNS: Mapping[Kind, str] = {

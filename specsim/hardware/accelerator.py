@@ -113,7 +113,7 @@ class Accelerator(Spec):
 
     @property
     def held_out_error(self) -> float | None:
-        """Mean relative error of step time on rows that it was not fitted to; None where nothing was fitted."""
+        """Mean relative error of step time on rows not fitted to; None where nothing was fitted."""
         return None if self.fitted is None else self.fitted.held_out_error
 
     @property

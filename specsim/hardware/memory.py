@@ -84,15 +84,6 @@ class MemoryPlan:
         return math.ceil(tokens / self.block_size) * self.block_size * self.cache_bytes_per_token
 
     @property
-    def cache_tokens(self) -> int | None:
-        """Tokens that fit into the memory that the weights leave, in whole blocks; None: without bound."""
-        free_bytes = self.capacity_bytes - self.weight_bytes
-        if math.isinf(free_bytes) or self.cache_bytes_per_token == 0:
-            return None
-        blocks = math.floor(free_bytes / (self.cache_bytes_per_token * self.block_size))
-        return max(0, blocks) * self.block_size
-
-    @property
     def max_sequences(self) -> int | None:
         """Sequences that fit; None: without bound."""
         free_bytes = self.capacity_bytes - self.weight_bytes

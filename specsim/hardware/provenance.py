@@ -32,7 +32,7 @@ class FittedOn(Spec):
     fits_time: bool = True
     """Step times are fitted; else only watts are, and step times are those of the datasheet profile."""
     held_out_error: float = Field(ge=0)
-    """Mean absolute relative error of step time on rows left out of the fit, or on all where none is fitted."""
+    """Mean absolute relative error of step time on rows left out of the fit; on all where not fitted."""
     num_rows: int | None = Field(default=None, ge=1)
     """Rows of the fit."""
     date: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")

@@ -10,7 +10,7 @@ from calibrate import Measurements
 from calibrate.parameters import with_values
 from calibrate.predict import Predictor
 from specsim.hardware import ModelSpec, RooflineProfile, load_model, load_profile
-from specsim.hardware.roofline_profile import EfficiencyValue
+from specsim.hardware.roofline_figures import EfficiencyValue
 from specsim.streams import Purpose, RandomStreams
 
 FIGURES: Mapping[str, float] = {

@@ -131,8 +131,19 @@ def test_the_shipped_example_runs_and_passes(capsys: pytest.CaptureFixture[str])
     assert "176 rows, 0 dropped" in said
 
 
-def test_capture_stands_beside_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("calibrate", "--help") == 0
+@pytest.mark.parametrize(
+    ("command", "option", "other"),
+    [("calibrate", "--threshold", "calibrate capture"), ("record", "--temperature", "record train-draft")],
+)
+def test_help_is_that_of_the_default_command_and_names_the_other(
+    command: str, option: str, other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(command, "--help") == 0
     said = capsys.readouterr().out
-    assert "capture" in said
-    assert "fit" in said
+    assert option in said
+    assert f"specsim {other}" in said
+
+
+def test_without_a_trace_one_line_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("calibrate") == 2
+    assert "traces" in capsys.readouterr().err

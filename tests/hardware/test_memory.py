@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_refused_with_the_bytes_lacking() -> None:
 
 def test_weights_alone_may_not_fit() -> None:
     plan = plan_memory(_H100, [Resident(load_model("llama-3.1-70b"), Placement())], context_tokens=128)
-    assert plan.max_sequences == plan.cache_tokens == 0
+    assert plan.max_sequences == 0
     with pytest.raises(CapacityError, match=r"141 GB weights of llama-3\.1-70b.*not one sequence fits"):
         check_fit(plan, 1)
 
@@ -78,7 +78,6 @@ def test_a_profile_without_memory_holds_everything() -> None:
     unit = UnitProfile(kind="unit", name="u", target_step_s=1.0, draft_cost_ratio=0.1)
     plan = plan_memory(unit, [_LLAMA_8B], context_tokens=10**9)
     assert plan.max_sequences is None
-    assert plan.cache_tokens is None
     check_fit(plan, 10**9)
 
 
@@ -88,7 +87,5 @@ def test_the_largest_number_of_sequences_fits_and_one_more_does_not(
 ) -> None:
     plan = _plan(context, slots, block_size=block)
     assert plan.max_sequences is not None
-    assert plan.cache_tokens is not None
     assert plan.lacking_bytes(plan.max_sequences) == 0
     assert plan.lacking_bytes(plan.max_sequences + 1) > 0
-    assert plan.max_sequences * -(-(context + slots) // block) * block <= plan.cache_tokens
