@@ -278,7 +278,8 @@ def _rests_on(provenance: Provenance) -> str:
 
 
 def _guessed_watts(provenance: Provenance) -> str:
-    return "watts are" if provenance.held_out_power_error is None else "a part of the watts is"
+    are_called_fitted = provenance.profile_kind == "datasheet" and provenance.held_out_power_error is not None
+    return "a part of the watts is" if are_called_fitted else "watts are"
 
 
 def _loss(provenance: Provenance) -> str:
