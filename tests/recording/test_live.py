@@ -187,12 +187,13 @@ def test_live_text_at_temperature_0_is_the_targets_own(target: LanguageModel, ot
     np.testing.assert_array_equal(drafted, plain)
 
 
-@pytest.mark.verification
-@pytest.mark.parametrize("depth", [1, 3, 6])
+@pytest.mark.parametrize(
+    ("depth", "count"), [(3, 100), *(pytest.param(k, 600, marks=pytest.mark.verification) for k in (1, 3, 6))]
+)
 def test_live_rounds_and_the_replay_of_a_recording_have_one_law(
-    target: LanguageModel, other: LanguageModel, depth: int
+    target: LanguageModel, other: LanguageModel, depth: int, count: int
 ) -> None:
-    count, length, temperature = 600, 12, 1.0
+    length, temperature = 12, 1.0
     live = pair(target, other, temperature, max_tokens=length, depth=depth)
     _, accepted = run(live, count, depth=depth, max_tokens=length, seed=4)
     prompts = PromptSet(name="w", domain="chat", language="en", source="the test", prompts=PROMPTS)
