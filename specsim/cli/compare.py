@@ -52,11 +52,12 @@ def compare(
 
 def _compared(folders: Sequence[Path], gates: Sequence[Gate]) -> list[Comparison]:
     from specsim.errors import ConfigError
-    from specsim.report.run_files import read_run
-    from specsim.results.writer import SUMMARY
+    from specsim.results.reader import read_summary, read_table
+    from specsim.results.writer import PROMPTS_FILE, REQUESTS_FILE, SUMMARY
     from specsim.sweep.compare import NamedRun, compare_runs
     from specsim.sweep.compare_sweeps import compare_sweeps
     from specsim.sweep.files import ABOUT, read_sweep
+    from specsim.sweep.paired import KeptTables
 
     if len(folders) < 2:
         raise ConfigError("nothing to compare: give two folders or more")
@@ -74,6 +75,7 @@ def _compared(folders: Sequence[Path], gates: Sequence[Gate]) -> list[Comparison
         return [compare_sweeps(sweeps[0], other, gates) for other in sweeps[1:]]
     runs = []
     for folder in folders:
-        found = read_run(folder)
-        runs.append(NamedRun(str(folder), found.summary, found.requests))
+        summary = read_summary(folder)
+        tables = [read_table(folder, file, summary) for file in (REQUESTS_FILE, PROMPTS_FILE)]
+        runs.append(NamedRun(str(folder), summary, KeptTables(*tables)))
     return [compare_runs(runs[0], other, gates) for other in runs[1:]]

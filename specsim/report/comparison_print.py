@@ -14,6 +14,7 @@ _SHOWN = (
     "speedup.e2el",
     "speedup.throughput",
     "speedup.energy",
+    "speedup.cost",
     *(
         f"{arm}.{metric}"
         for arm in ("speculation", "baseline")
@@ -27,6 +28,7 @@ _SHOWN = (
             "output_throughput",
             "request_goodput",
             "energy_per_token_joules",
+            "usd_per_mtok",
             "tokens_per_round",
             "limit_fraction",
         )
@@ -36,36 +38,43 @@ _SHOWN = (
 )
 """Metrics in print, in this order; ``--json`` has all."""
 _MAX_CHANGES = 20
+_LEAST_SHOWN = 1e-4
+"""Smallest relative change that is shown."""
+_MOST_WRITTEN_OUT = 1e9
 
 
 def print_comparison(comparison: Comparison, stream: TextIO) -> None:
     """Print a comparison as plain text."""
-    stream.write(f"{comparison.before} -> {comparison.after}\n\nConfiguration\n")
+    stream.write(f"{comparison.before} -> {comparison.after}\n")
+    stream.write(f"Speculation: {' -> '.join(comparison.verdicts)}\n\nConfiguration\n")
     for change in comparison.changes[:_MAX_CHANGES]:
         stream.write(f"  {change.key}: {_side(change.before)} -> {_side(change.after)}\n")
     stream.write("".join(f"  {line}\n" for line in _rest(comparison.changes)) + "\n")
     deltas = _shown(comparison)
-    titles = _titles(deltas)
+    titles = _titles(deltas, comparison.is_paired)
     print_columns(titles, (_cells(delta, len(titles)) for delta in deltas), stream)
     stream.write(f"{_unchanged(comparison, deltas)}{comparison.basis}.\n")
     stream.write("".join(f"FAILED  {failure}\n" for failure in comparison.failures))
+    stream.write(f"{_passed(comparison)}\n" if comparison.num_gates else "")
 
 
 def print_markdown(comparison: Comparison, stream: TextIO) -> None:
     """Print a comparison as Markdown, for a pull request."""
-    stream.write(f"### `{comparison.before}` → `{comparison.after}`\n\n")
+    stream.write(f"### {_code(comparison.before)} → {_code(comparison.after)}\n\n")
+    stream.write(f"Speculation: {' → '.join(comparison.verdicts)}.\n\n")
     for failure in comparison.failures:
         stream.write(f"- ❌ {_escaped(failure)}\n")
-    stream.write("\n" if comparison.failures else "")
+    if comparison.num_gates:
+        stream.write(f"- {'' if comparison.failures else '✅ '}{_passed(comparison)}\n\n")
     if comparison.changes:
         stream.write("| configuration | before | after |\n|---|---|---|\n")
         for change in comparison.changes[:_MAX_CHANGES]:
-            sides = (f"`{_escaped(_side(side))}`" for side in (change.before, change.after))
-            stream.write(f"| `{_escaped(change.key)}` | {' | '.join(sides)} |\n")
+            sides = (_code(_side(side)) for side in (change.before, change.after))
+            stream.write(f"| {_code(change.key)} | {' | '.join(sides)} |\n")
         stream.write("\n")
     stream.write("".join(f"{line}\n\n" for line in _rest(comparison.changes)))
     deltas = _shown(comparison)
-    titles = _titles(deltas)
+    titles = _titles(deltas, comparison.is_paired)
     if deltas:
         stream.write(f"| {' | '.join(titles)} |\n|---|{'--:|' * (len(titles) - 1)}\n")
         for delta in deltas:
@@ -88,19 +97,28 @@ def _shown(comparison: Comparison) -> list[Delta]:
 
 
 def _is_still(delta: Delta) -> bool:
-    moved = [delta.before - delta.after, delta.least or 0.0, delta.most or 0.0]
-    return not any(moved)
+    """Tell whether a metric changed by so little that no digit of it would be shown."""
+    moved = delta.change if delta.change is not None else delta.after - delta.before
+    return all(abs(change) < _LEAST_SHOWN for change in (moved, delta.least or 0.0, delta.most or 0.0))
+
+
+def _passed(comparison: Comparison) -> str:
+    passed = comparison.num_gates - len(comparison.failures)
+    return f"{passed} of {comparison.num_gates} gates passed"
 
 
 def _unchanged(comparison: Comparison, shown: Sequence[Delta]) -> str:
     named = [delta for delta in comparison.deltas if delta.metric in _SHOWN]
     still = len(named) - len(shown)
-    return f"{still} of {len(named)} metrics did not change. " if still else ""
+    return (
+        f"{still} of {len(named)} metrics moved by less than {_percent(_LEAST_SHOWN)[1:]}. " if still else ""
+    )
 
 
-def _titles(deltas: Sequence[Delta]) -> list[str]:
+def _titles(deltas: Sequence[Delta], is_paired: bool | None) -> list[str]:
+    pairing = "" if is_paired is None else ", paired" if is_paired else ", not paired"
     points = ["least", "most"] if any(delta.least is not None for delta in deltas) else []
-    return ["metric", "before", "after", "change", "95% interval", *points]
+    return ["metric", "before", "after", "change", f"95% interval{pairing}", *points]
 
 
 def _cells(delta: Delta, num_cells: int) -> list[str]:
@@ -114,15 +132,22 @@ def _cells(delta: Delta, num_cells: int) -> list[str]:
 
 
 def _percent(fraction: float | None) -> str:
-    return "-" if fraction is None else f"{100 * fraction:+.2f}%"
+    # Rounded first, and -0 made 0, so that nothing is shown as -0.00%.
+    return "-" if fraction is None else f"{round(100 * fraction, 2) + 0.0:+.2f}%"
 
 
 def _figure(value: float) -> str:
-    return f"{value:.4g}" if abs(value) < 9999.5 else f"{value:.0f}"
+    return f"{value:.0f}" if 9999.5 <= abs(value) < _MOST_WRITTEN_OUT else f"{value:.4g}"
 
 
 def _side(value: str | None) -> str:
     return "(absent)" if value is None else value
+
+
+def _code(text: str) -> str:
+    """Return text as code in Markdown, whatever is in it."""
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{_escaped(text)}{fence}"
 
 
 def _escaped(text: str) -> str:

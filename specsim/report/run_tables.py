@@ -39,9 +39,10 @@ def parts_per_token(run: Run, metric: str, *, scale: float = 1.0) -> pd.DataFram
     for arm in run.arms:
         metrics = _metrics(run, arm)
         parts, tokens = metrics.get(metric), number(metrics, "total_output_tokens")
-        if not isinstance(parts, dict) or not tokens or any(value is None for value in parts.values()):
+        known = [value for value in parts.values() if value is not None] if isinstance(parts, dict) else []
+        if not isinstance(parts, dict) or not tokens or len(known) < len(parts):
             return None
-        columns[arm] = {part: value * scale / tokens for part, value in parts.items()}
+        columns[arm] = {part: value * scale / tokens for part, value in zip(parts, known, strict=True)}
     return pd.DataFrame(columns)
 
 

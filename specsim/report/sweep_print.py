@@ -11,6 +11,7 @@ from specsim.report.columns import print_columns
 from specsim.report.plots.labels import shown_value
 from specsim.scenario import REFERENCES
 from specsim.sweep.estimates import PointEstimate, point_estimates
+from specsim.sweep.outcome import claim
 from specsim.sweep.table import SweepTable
 
 _MAX_ROWS = 60
@@ -124,12 +125,8 @@ def _verdict(table: SweepTable, row: int) -> str:
         return "failed"
     if "speedup.tpot" not in table.columns or table.columns["speedup.tpot"][row] is None:
         return "-"
-    claims = {_claim(table.columns["verdict.pays"][at]) for at in rows}
+    claims = {claim(table.columns["verdict.pays"][at]) for at in rows}
     return claims.pop() if len(claims) == 1 else "mixed"
-
-
-def _claim(pays: object) -> str:
-    return "undecided" if pays is None else "pays" if pays else "does not pay"
 
 
 def _analysis(table: SweepTable) -> Iterator[str]:

@@ -19,6 +19,7 @@ from specsim.results.metrics import Metrics
 from specsim.results.summary import Bounds, Estimate, Speedup, Summary, number
 
 _PIPE_WIDTH = 80
+_MOST_WRITTEN_OUT = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +241,12 @@ def _with_interval(
 
 
 def _figure(value: float | None) -> str:
-    """Show three significant digits, whole numbers from 1000 on."""
+    """Show three significant digits, from 1000 to 1e9 whole numbers."""
     if value is None:
         return "-"
-    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
+    if 999.5 <= abs(value) < _MOST_WRITTEN_OUT:
+        return f"{value:.0f}"
+    return f"{value:#.3g}".rstrip(".")
 
 
 def _percent(change: float | None) -> str:
@@ -270,6 +273,6 @@ def _per_token(metrics: Metrics, metric: str, part: str | None, scale: float) ->
 
 def _total(metrics: Metrics, metric: str) -> float | None:
     parts = metrics.get(metric)
-    if not isinstance(parts, dict) or any(amount is None for amount in parts.values()):
-        return None
-    return sum(parts.values())
+    amounts = list(parts.values()) if isinstance(parts, dict) else [None]
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None

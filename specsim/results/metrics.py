@@ -26,7 +26,7 @@ from specsim.results.accounting import (
 )
 from specsim.results.sums import MEANS, RequestTimes, Sums, is_draft, step_energy_j, step_flops, totals_of
 
-Metric: TypeAlias = int | float | str | list[float] | dict[str, float] | None
+Metric: TypeAlias = int | float | str | list[float] | Mapping[str, float | None] | None
 Metrics: TypeAlias = dict[str, Metric]
 
 DEFINITIONS: dict[str, str] = {

@@ -6,9 +6,10 @@ A number that is undefined (no draft, one prompt) or unknown (joules from guesse
 from __future__ import annotations
 
 import math
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 from pydantic import JsonValue
+from typing_extensions import TypedDict
 
 from specsim.results.metrics import Metrics
 

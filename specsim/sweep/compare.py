@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 from pydantic import JsonValue
 
+from specsim.errors import ConfigError, Fault
 from specsim.results.summary import Summary
 from specsim.streams import RandomStreams
 from specsim.sweep.changes import Change, changes
 from specsim.sweep.gates import Gate
-from specsim.sweep.outcome import Figure, figures
-from specsim.sweep.paired import are_same_prompts, change_intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-METRIC_PREFIXES = ("speedup.", "baseline.", "speculation.")
+from specsim.sweep.outcome import Figure, claim, figures, is_metric, number_of
+from specsim.sweep.paired import KeptTables, change_intervals, other_prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +42,18 @@ class Comparison:
     before: str
     """What the reference is called."""
     after: str
+    verdicts: tuple[str, str]
+    """Whether speculation pays in each, in words."""
     changes: tuple[Change, ...]
     deltas: tuple[Delta, ...]
+    is_paired: bool | None
+    """The intervals cancel what both results share; None where there are no intervals."""
     basis: str
     """What the intervals rest on, in a sentence."""
+    num_gates: int
+    """Gates that were judged."""
     failures: tuple[str, ...]
-    """Gates that fail, and why."""
+    """Those that fail, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,7 @@ class NamedRun:
 
     name: str
     summary: Summary
-    requests: pd.DataFrame
-    """One row a request and arm."""
+    tables: KeptTables
 
 
 def compare_runs(before: NamedRun, after: NamedRun, gates: Sequence[Gate] = ()) -> Comparison:
@@ -80,53 +82,96 @@ def compare_runs(before: NamedRun, after: NamedRun, gates: Sequence[Gate] = ()) 
     ConfigError
         If a gate names a metric that is not a number in both.
     """
-    is_paired = _has_same_prompts(before, after)
-    streams = RandomStreams(before.summary["seed"])
-    limits = change_intervals(before.requests, after.requests, streams, is_paired=is_paired)
     old, new = dict(figures(before.summary)), dict(figures(after.summary))
+    failed = failures(gates, [("", old, new)])
+    unpaired = _why_unpaired(before, after)
+    streams = RandomStreams(before.summary["seed"])
+    limits = change_intervals(before.tables, after.tables, streams, is_paired=unpaired is None)
     deltas = []
     for metric, (was, now) in _shared_numbers(old, new).items():
         ends = limits.get(metric)
         low, high = (ends.low, ends.high) if ends is not None else (None, None)
         deltas.append(Delta(metric, was, now, relative(was, now), low, high))
-    num_prompts = min(before.summary["intervals"]["num_prompts"], after.summary["intervals"]["num_prompts"])
+    num_prompts = min(before.tables.num_prompts, after.tables.num_prompts)
     basis = (
-        f"95% intervals over the {num_prompts} prompts of both runs, paired; of latencies only"
-        if is_paired
-        else f"95% intervals over prompts, unpaired: they are not the same ({num_prompts} or more each)"
+        f"95% intervals over the {num_prompts} prompts of both runs, paired prompt by prompt"
+        if unpaired is None
+        else f"95% intervals over prompts ({num_prompts} or more), not paired: {unpaired}"
     )
     return Comparison(
         before.name,
         after.name,
+        (_verdict(before.summary), _verdict(after.summary)),
         tuple(_run_changes(before.summary, after.summary)),
         tuple(deltas),
+        (unpaired is None) if num_prompts > 1 else None,
         basis if num_prompts > 1 else "No intervals: a run has one prompt only",
-        failures(gates, [("", old, new)]),
+        len(gates),
+        failed,
     )
 
 
 def failures(
     gates: Sequence[Gate], judged: Sequence[tuple[str, Mapping[str, Figure], Mapping[str, Figure]]]
 ) -> tuple[str, ...]:
-    """Return which gates fail and why, given what each place is called and its figures in both results."""
-    failed = []
+    """Return which gates fail and why, given what each place is called and its figures in both results.
+
+    Raises
+    ------
+    ConfigError
+        All gates that cannot be judged.
+    """
+    failed, faults = [], []
     for gate in gates:
-        reasons = [(where, gate.judge(old, new)) for where, old, new in judged]
+        try:
+            reasons = [(where, gate.judge(old, new)) for where, old, new in judged]
+        except ConfigError as error:
+            faults.append(str(error))
+            continue
         found = [
             f"{reason}{f' at {where}' if where else ''}" for where, reason in reasons if reason is not None
         ]
         more = f", and at {len(found) - 1} more points" if len(found) > 1 else ""
         failed += [f"{gate.text}: {found[0]}{more}"] if found else []
+    if faults:
+        raise ConfigError([Fault("", None, None, "", fault) for fault in faults])
     return tuple(failed)
 
 
-def _has_same_prompts(before: NamedRun, after: NamedRun) -> bool:
-    """Tell whether the runs hold the same prompts: those of one recorded trace, or drawn from one seed."""
-    traces = [run.summary["provenance"].get("trace") for run in (before, after)]
-    if traces[0] != traces[1]:
-        return False
-    is_drawn_alike = before.summary["seed"] == after.summary["seed"]
-    return (is_drawn_alike or traces[0] is not None) and are_same_prompts(before.requests, after.requests)
+def _verdict(summary: Summary) -> str:
+    if summary["speculation"] is None:
+        return "no speculation"
+    return claim(summary["verdict"]["pays"])
+
+
+def _why_unpaired(before: NamedRun, after: NamedRun) -> str | None:
+    """Say why the runs hold other prompts, None where they hold the same.
+
+    The same are those of one recorded trace, or drawn from one seed.
+    """
+    recorded, other = (_recordings(run.summary) for run in (before, after))
+    if recorded != other:
+        return f"their prompts are those of {_listed(recorded)} and of {_listed(other)}"
+    seeds = before.summary["seed"], after.summary["seed"]
+    if not recorded and seeds[0] != seeds[1]:
+        return f"their prompts are drawn from two seeds, {seeds[0]} and {seeds[1]}"
+    return other_prompts(before.tables, after.tables)
+
+
+def _recordings(summary: Summary) -> list[str]:
+    """Return the names of the traces that a run's prompts come from, and what was recorded on."""
+    if summary["provenance"].get("trace") is None:
+        return []
+    scenario = summary["scenario"]
+    workload = cast(Mapping[str, JsonValue], scenario.get("workload") or {})
+    classes = cast(Sequence[Mapping[str, JsonValue]], workload.get("classes") or ())
+    kinds = [scenario.get("distributions"), *(entry.get("distributions") for entry in classes)]
+    files = [Path(str(kind["path"])).name for kind in kinds if isinstance(kind, dict) and "path" in kind]
+    return [*files, str(summary["provenance"]["trace"])]
+
+
+def _listed(recordings: Sequence[str]) -> str:
+    return ", ".join(recordings) if recordings else "no recording"
 
 
 def _run_changes(before: Summary, after: Summary) -> list[Change]:
@@ -134,7 +179,7 @@ def _run_changes(before: Summary, after: Summary) -> list[Change]:
     versions = [
         {
             "specsim_version": run["specsim_version"],
-            **cast(dict[str, JsonValue], run["provenance"]["versions"]),
+            **cast(dict[str, JsonValue], run["provenance"].get("versions") or {}),
         }
         for run in (before, after)
     ]
@@ -146,20 +191,10 @@ def _shared_numbers(
 ) -> dict[str, tuple[float, float]]:
     found = {}
     for name, figure in before.items():
-        old, new = number(figure), number(after.get(name))
+        old, new = number_of(figure), number_of(after.get(name))
         if is_metric(name) and old is not None and new is not None:
             found[name] = (old, new)
     return found
-
-
-def is_metric(name: str) -> bool:
-    """Tell whether a figure is a metric, rather than a count of prompts or the end of an interval."""
-    return name.startswith(METRIC_PREFIXES) and not name.endswith((".ci_low", ".ci_high"))
-
-
-def number(figure: Figure) -> float | None:
-    """Return a figure that is a number, else None."""
-    return float(figure) if isinstance(figure, (int, float)) and not isinstance(figure, bool) else None
 
 
 def relative(before: float, after: float) -> float | None:

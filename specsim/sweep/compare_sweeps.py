@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from specsim.errors import ConfigError
 from specsim.sweep.changes import changes
-from specsim.sweep.compare import Comparison, Delta, failures, is_metric, number, relative
+from specsim.sweep.compare import Comparison, Delta, failures, relative
 from specsim.sweep.gates import Gate
-from specsim.sweep.outcome import Figure
+from specsim.sweep.outcome import Figure, is_metric, number_of
 from specsim.sweep.repeats import mean_of
 from specsim.sweep.table import SweepTable
 
@@ -44,25 +44,35 @@ def compare_sweeps(
         raise ConfigError("the sweeps share no point that was simulated in both")
     metrics = [name for name in old.columns if name in new.columns and is_metric(name)]
     deltas = [delta for name in metrics if (delta := _sweep_delta(old, new, name, rows)) is not None]
-    num_pairs = sum(len(pairs) for pairs in rows.values())
-    num_left = len(old) + len(new) - 2 * num_pairs
-    left = f"; {num_left} runs are in one sweep only or failed in one" if num_left else ""
-    replications = max(len(pairs) for pairs in rows.values())
-    over = (
-        "over replications, paired by seed"
-        if replications > 1
-        else "need replications, of which there is one"
-    )
+    pairs = [pair for found in rows.values() for pair in found]
     old_base, new_base = (cast(Mapping[str, JsonValue], t.about.get("base") or {}) for t in (old, new))
-    judged = [(_where(old, pairs[0][0]), *_means(old, new, pairs)) for pairs in rows.values()]
+    judged = [(_where(old, found[0][0]), *_means(old, new, found)) for found in rows.values()]
+    is_paired, over = _pairing(old, new, rows)
+    num_left = len(old) + len(new) - 2 * len(pairs)
+    left = f"; {num_left} runs are in one sweep only or failed in one" if num_left else ""
     return Comparison(
         old_name,
         new_name,
+        (_verdict(old, [row for row, _ in pairs]), _verdict(new, [row for _, row in pairs])),
         tuple(changes(old_base, new_base)),
         tuple(deltas),
+        is_paired,
         f"{len(rows)} points in both sweeps{left}. Change: the mean over points; 95% intervals {over}",
+        len(gates),
         failures(gates, judged),
     )
+
+
+def _pairing(
+    old: SweepTable, new: SweepTable, rows: Mapping[int, list[tuple[int, int]]]
+) -> tuple[bool | None, str]:
+    """Tell whether replications of a point have the same luck in both, and what intervals are over."""
+    if max(len(pairs) for pairs in rows.values()) == 1:
+        return None, "need replications, of which there is one"
+    before, after = old.columns["seed"], new.columns["seed"]
+    if all(before[row] == after[other] for pairs in rows.values() for row, other in pairs):
+        return True, "over replications, paired by seed"
+    return False, "over replications, not paired, since their seeds differ"
 
 
 def _matched(old: SweepTable, new: SweepTable) -> dict[int, list[tuple[int, int]]]:
@@ -89,7 +99,7 @@ def _sweep_delta(
     values: list[tuple[float, float]] = []
     for pairs in rows.values():
         for row, other in pairs:
-            before, after = number(old.columns[name][row]), number(new.columns[name][other])
+            before, after = number_of(old.columns[name][row]), number_of(new.columns[name][other])
             change = None if before is None or after is None else relative(before, after)
             if before is None or after is None or change is None:
                 continue
@@ -124,10 +134,15 @@ def _mean_figures(table: SweepTable, rows: Sequence[int]) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     for name in table.columns:
         if is_metric(name):
-            numbers = [number(table.columns[name][row]) for row in rows]
+            numbers = [number_of(table.columns[name][row]) for row in rows]
             known = [number for number in numbers if number is not None]
             found[name] = sum(known) / len(known) if len(known) == len(rows) else None
     return found
+
+
+def _verdict(table: SweepTable, rows: Sequence[int]) -> str:
+    claims = [table.columns["verdict.pays"][row] for row in rows]
+    return f"pays in {sum(pays is True for pays in claims)} of {len(rows)} runs"
 
 
 def _where(table: SweepTable, row: int) -> str:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from specsim.config.validate import nearest
 from specsim.errors import ConfigError
-from specsim.sweep.outcome import Figure
-from specsim.sweep.table import meanings
+from specsim.sweep.outcome import Figure, number_of
+from specsim.sweep.table import ARM_PREFIXES, meanings
 
 _GATE = re.compile(
     r"\s*(?P<metric>[A-Za-z][\w.]*)\s*(?P<sign><=|>=|<|>)\s*"
@@ -48,12 +49,15 @@ class Gate:
         ConfigError
             If the metric is not a number in both results: a gate that cannot be judged does not pass.
         """
-        name = next((name for name in meanings(self.metric) if name in after or name in before), self.metric)
-        old, new = _number(before.get(name)), _number(after.get(name))
+        name = self._found(before, after)
+        old, new = number_of(before.get(name)), number_of(after.get(name))
+        if new is None or (old is None and self.of != "value"):
+            raise self._unjudged(f"{name} is {_shown(before, name)} before and {_shown(after, name)} after")
         is_relative = self.of == "relative change"
-        if new is None or (self.of != "value" and old is None) or (is_relative and old == 0.0):
-            shown = f"{old if old is not None else 'nothing'} and {new if new is not None else 'nothing'}"
-            raise ConfigError(f"--fail-if {self.text}: '{self.metric}' cannot be judged: it is {shown}")
+        if is_relative and old == 0.0:
+            raise self._unjudged(
+                f"{name} was 0, of which there is no percentage; give a change in its own unit"
+            )
         if self.of == "value":
             return f"{name} is {new:.4g}" if _COMPARE[self.sign](new, self.limit) else None
         assert old is not None
@@ -62,6 +66,20 @@ class Gate:
             return None
         by = f"{100 * amount:+.2f}%" if is_relative else f"{amount:+.4g}"
         return f"{name} went from {old:.4g} to {new:.4g} ({by})"
+
+    def _found(self, before: Mapping[str, Figure], after: Mapping[str, Figure]) -> str:
+        """Return the full name of the metric."""
+        known = dict.fromkeys((*before, *after))
+        for name in meanings(self.metric):
+            if name in known:
+                return name
+        shorts = [name.partition(".")[2] if name.startswith(ARM_PREFIXES) else name for name in known]
+        near = nearest(self.metric, [*known, *shorts])
+        hint = f"; did you mean '{near}'?" if near else " (such as p99_tpot_ms or speedup.tpot)"
+        raise self._unjudged(f"no metric '{self.metric}'{hint}")
+
+    def _unjudged(self, why: str) -> ConfigError:
+        return ConfigError(f"--fail-if {self.text}: cannot be judged: {why}")
 
 
 def parse_gate(text: str) -> Gate:
@@ -91,5 +109,8 @@ def parse_gate(text: str) -> Gate:
     return Gate(text, match["metric"], match["sign"], limit, "change" if is_change else "value")
 
 
-def _number(figure: Figure) -> float | None:
-    return float(figure) if isinstance(figure, (int, float)) else None
+def _shown(figures: Mapping[str, Figure], name: str) -> str:
+    figure = figures.get(name)
+    if number_of(figure) is not None:
+        return f"{figure:.4g}"
+    return "not known" if figure is None or isinstance(figure, float) else f"no number ({figure})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -53,9 +54,35 @@ def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
         yield from _flat("speculation", summary["speculation"])
 
 
+METRIC_PREFIXES = ("speedup.", "baseline.", "speculation.")
+
+
+def is_metric(name: str) -> bool:
+    """Tell whether a figure is a metric, rather than a count of prompts or the end of an interval."""
+    return name.startswith(METRIC_PREFIXES) and not name.endswith((".ci_low", ".ci_high"))
+
+
+def claim(pays: Figure) -> str:
+    """Return in words whether speculation pays; None is undecided."""
+    return "undecided" if pays is None else "pays" if pays else "does not pay"
+
+
+def number_of(figure: Figure) -> float | None:
+    """Return a figure that is a finite number, else None.
+
+    Examples
+    --------
+    >>> number_of(2), number_of(True), number_of(float("nan")), number_of([0.5])
+    (2.0, None, None, None)
+    """
+    if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not math.isfinite(figure):
+        return None
+    return float(figure)
+
+
 def _flat(prefix: str, metrics: Metrics) -> Iterator[tuple[str, Figure]]:
     for name, value in metrics.items():
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             yield from ((f"{prefix}.{name}.{part}", amount) for part, amount in value.items())
         else:
             yield f"{prefix}.{name}", value

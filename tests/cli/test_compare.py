@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from specsim.cli.app import main
+from specsim.report.comparison_print import print_comparison, print_markdown
+from specsim.sweep.changes import Change
+from specsim.sweep.compare import Comparison, Delta
 from tests.sweep.small import SMALL
 
 
@@ -43,6 +47,8 @@ def test_a_comparison_says_what_changed_and_by_how_much(
     assert "  hardware.target.draft_cost_ratio: 0.1 -> 0.05\n" in out
     (line,) = (line for line in out.splitlines() if line.startswith("speculation.mean_tpot_ms"))
     assert line.split()[3].startswith("-")
+    assert "Speculation: " in out.splitlines()[1]
+    assert (", paired" in out) is (kind == "run")
 
 
 @pytest.mark.parametrize("kind", ["run", "sweep"])
@@ -53,6 +59,7 @@ def test_markdown_is_a_table_for_a_pull_request(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"### `{folders[f'{kind}_a']}` → `{folders[f'{kind}_b']}`"
     assert "| `hardware.target.draft_cost_ratio` | `0.1` | `0.05` |" in lines
+    assert lines[2].startswith("Speculation: ")
     tables = [line for line in lines if line.startswith("| ")]
     assert {line.count("|") for line in tables} <= {4, 6, 8}
 
@@ -71,7 +78,29 @@ def test_a_gate_that_holds_exits_1(folders: dict[str, str], capsys: pytest.Captu
     captured = capsys.readouterr()
     assert "FAILED  p99_tpot_ms>+1%: speculation.p99_tpot_ms went from" in captured.out
     assert captured.err.count("\n") == 1
-    assert _run("compare", *pair, "--fail-if", "p99_tpot_ms>+50%") == 0
+    assert captured.out.endswith("\n0 of 1 gates passed\n")
+    assert _run("compare", *pair, "--fail-if", "p99_tpot_ms>+50%", "--markdown") == 0
+    assert "- ✅ 1 of 1 gates passed\n" in capsys.readouterr().out
+
+
+def test_a_name_with_marks_of_markdown_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    changes = (Change("a|b", "x`y", None),)
+    print_markdown(Comparison("a`b", "c", ("pays", "pays"), changes, (), None, "basis", 0, ()), sys.stdout)
+    out = capsys.readouterr().out
+    assert "### ``a`b`` → `c`\n" in out
+    assert "| `a\\|b` | ``x`y`` | `(absent)` |\n" in out
+
+
+def test_what_moves_by_less_than_is_shown_is_counted_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    deltas = tuple(
+        Delta(f"speculation.{name}", 1.0, 1.0 + change, change, None, None)
+        for name, change in (("mean_tpot_ms", 1e-9), ("mean_ttft_ms", -0.00011), ("p99_tpot_ms", 0.0))
+    )
+    print_comparison(Comparison("a", "b", ("pays", "pays"), (), deltas, None, "basis", 0, ()), sys.stdout)
+    out = capsys.readouterr().out
+    assert "2 of 3 metrics moved by less than 0.01%. basis.\n" in out
+    assert "-0.01%" in out
+    assert "0.00%" not in out
 
 
 def test_bad_input_is_a_line_and_exits_2(

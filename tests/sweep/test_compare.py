@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +14,7 @@ from hypothesis import strategies as st
 
 from specsim.engine.simulate import simulate
 from specsim.errors import ConfigError
+from specsim.results.schema import PROMPTS
 from specsim.scenario import load_scenario
 from specsim.streams import RandomStreams
 from specsim.sweep import Repeats, SweepJob, SweepTable, in_process
@@ -16,15 +22,16 @@ from specsim.sweep.changes import Change, changes
 from specsim.sweep.compare import Comparison, Delta, NamedRun, compare_runs
 from specsim.sweep.compare_sweeps import compare_sweeps
 from specsim.sweep.gates import parse_gate
-from specsim.sweep.paired import Arm, are_same_prompts, change_intervals
+from specsim.sweep.outcome import Figure
+from specsim.sweep.paired import KeptTables, change_intervals, other_prompts
 from tests.sweep.small import RATES, SMALL
 
-PROMPTS = ("workload.num_prompts=40", "workload.max_concurrency=1", "workload.output_tokens_stdev=10")
+POPULATION = ("workload.num_prompts=40", "workload.max_concurrency=1", "workload.output_tokens_stdev=10")
 
 
 def _named(name: str, *settings: str) -> NamedRun:
-    result = simulate(load_scenario(SMALL, overrides=[*PROMPTS, *settings]))
-    return NamedRun(name, result.summary(), result.requests)
+    result = simulate(load_scenario(SMALL, overrides=[*POPULATION, *settings]))
+    return NamedRun(name, result.summary(), KeptTables(result.requests, result.prompts))
 
 
 REFERENCE = _named("a")
@@ -95,7 +102,7 @@ def test_an_interval_holds_its_change(metric: str) -> None:
 
 def test_pairing_by_prompt_narrows_the_interval() -> None:
     paired, unpaired = (
-        change_intervals(REFERENCE.requests, FASTER.requests, RandomStreams(0), is_paired=is_paired)
+        change_intervals(REFERENCE.tables, FASTER.tables, RandomStreams(0), is_paired=is_paired)
         for is_paired in (True, False)
     )
     for metric in ("speculation.mean_tpot_ms", "baseline.mean_e2el_ms"):
@@ -103,11 +110,64 @@ def test_pairing_by_prompt_narrows_the_interval() -> None:
         assert widths[0] < 0.5 * widths[1]
 
 
-def test_runs_of_other_prompts_are_not_paired() -> None:
-    assert are_same_prompts(REFERENCE.requests, FASTER.requests)
-    assert ", paired" in compare_runs(REFERENCE, FASTER).basis
-    assert "unpaired" in compare_runs(REFERENCE, OTHER_SEED).basis
-    assert not are_same_prompts(REFERENCE.requests, _named("d", "workload.num_prompts=9").requests)
+def test_runs_of_the_same_prompts_are_paired() -> None:
+    found = compare_runs(REFERENCE, FASTER)
+    assert found.is_paired is True
+    assert found.basis == "95% intervals over the 40 prompts of both runs, paired prompt by prompt"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (("seed=1",), "their prompts are drawn from two seeds, 0 and 1"),
+        (("workload.num_prompts=9",), "one has 40 requests, the other 9"),
+        (("workload.prompt_tokens=5",), "the lengths of the prompts differ"),
+    ],
+)
+def test_runs_of_other_prompts_are_not_paired_and_the_reason_is_told(
+    settings: tuple[str, ...], why: str
+) -> None:
+    found = compare_runs(REFERENCE, _named("d", *settings))
+    assert found.is_paired is False
+    assert found.basis.endswith(f"not paired: {why}")
+
+
+def test_prompts_of_two_recordings_are_not_paired_though_they_are_numbered_alike() -> None:
+    summary = copy.deepcopy(REFERENCE.summary)
+    summary["provenance"]["trace"] = "a with b at temperature 0.7"
+    summary["scenario"]["distributions"] = {"kind": "trace", "path": "/one/chat.npz"}
+    moved, other = copy.deepcopy(summary), copy.deepcopy(summary)
+    moved["scenario"]["distributions"] = {"kind": "trace", "path": "/two/chat.npz"}
+    moved["seed"] = 5
+    other["scenario"]["distributions"] = {"kind": "trace", "path": "/one/code.npz"}
+    runs = [replace(REFERENCE, summary=found) for found in (summary, moved, other)]
+    assert compare_runs(runs[0], runs[1]).is_paired is True
+    assert (
+        "those of chat.npz, a with b at temperature 0.7 and of code.npz"
+        in compare_runs(runs[0], runs[2]).basis
+    )
+
+
+def test_other_classes_or_numbers_of_requests_are_other_prompts() -> None:
+    for column, value in (("request_class", "code"), ("request", 99), ("prompt", 99)):
+        requests = REFERENCE.tables.requests.copy()
+        requests[column] = value
+        assert "differ" in str(other_prompts(REFERENCE.tables, replace(REFERENCE.tables, requests=requests)))
+    assert other_prompts(REFERENCE.tables, FASTER.tables) is None
+
+
+def test_every_mean_and_percentile_of_both_arms_has_an_interval() -> None:
+    found = compare_runs(REFERENCE, FASTER)
+    bounded = {delta.metric for delta in found.deltas if delta.low is not None}
+    names = ("mean_itl_ms", "p99_tpot_ms", "median_e2el_ms", "output_throughput", "token_weighted_tpot_ms")
+    assert {f"{arm}.{name}" for arm in ("baseline", "speculation") for name in names} <= bounded
+    assert {"speedup.tpot", "speedup.throughput", "speculation.spec_decode_acceptance_length"} <= bounded
+
+
+def test_against_a_run_without_speculation_the_baselines_are_compared() -> None:
+    found = compare_runs(REFERENCE, _named("plain", "speculative_config=null"))
+    assert {delta.metric.partition(".")[0] for delta in found.deltas} == {"baseline"}
+    assert found.is_paired is True
 
 
 def test_one_prompt_gives_no_interval() -> None:
@@ -117,27 +177,6 @@ def test_one_prompt_gives_no_interval() -> None:
     found = compare_runs(one, two)
     assert found.basis.startswith("No intervals")
     assert all(delta.low is None for delta in found.deltas)
-
-
-@given(st.lists(st.tuples(st.floats(1, 100), st.integers(0, 4)), min_size=1, max_size=30), st.floats(0, 1))
-def test_a_weighted_percentile_is_that_of_the_repeated_sample(drawn: list, probability: float) -> None:
-    values = np.array([value for value, _ in drawn])
-    weights = np.array([weight for _, weight in drawn])
-    if weights.sum() == 0:
-        weights[0] = 1
-    arm = Arm(np.arange(len(values)), {"e2el": values}, np.ones(len(values)))
-    found = arm.percentile_s("e2el", probability, weights[None, :].astype(float))
-    assert found[0] == pytest.approx(np.percentile(np.repeat(values, weights), 100 * probability))
-
-
-def test_statistics_of_all_prompts_are_those_of_the_summary() -> None:
-    arm = Arm.of(REFERENCE.requests, "speculation")
-    once = np.ones((1, arm.num_prompts))
-    summary = REFERENCE.summary["speculation"]
-    assert summary is not None
-    assert 1e3 * arm.mean_s("tpot", once)[0] == pytest.approx(summary["mean_tpot_ms"])
-    assert 1e3 * arm.percentile_s("ttft", 0.99, once)[0] == pytest.approx(summary["p99_ttft_ms"])
-    assert 1e3 * arm.token_weighted_tpot_s(once)[0] == pytest.approx(summary["token_weighted_tpot_ms"])
 
 
 @pytest.mark.verification
@@ -150,21 +189,13 @@ def test_the_paired_interval_covers_as_often_as_it_says() -> None:
     for trial in range(trials):
         e2el = generator.gamma(4.0, 1.0, prompts)
         factor = 1.1 + 0.1 * generator.standard_normal(prompts)
-        frames = [
-            pd.DataFrame(
-                {
-                    "arm": "baseline",
-                    "request": np.arange(prompts),
-                    "prompt": np.arange(prompts),
-                    "arrival_s": 0.0,
-                    "first_token_s": 0.0,
-                    "finish_s": times,
-                    "num_output_tokens": 11,
-                }
-            )
-            for times in (e2el, e2el * factor)
-        ]
-        limits = change_intervals(*frames, RandomStreams(trial), is_paired=True)["baseline.mean_e2el_ms"]
+        tables = []
+        for times in (e2el, e2el * factor):
+            rows = {"arm": "baseline", "request": np.arange(prompts), "prompt": np.arange(prompts)}
+            times_s = {"arrival_s": 0.0, "first_token_s": 0.0, "finish_s": times, "num_output_tokens": 11}
+            sums = {column.name: 1.0 for column in PROMPTS} | {"e2el_s": times} | rows
+            tables.append(KeptTables(pd.DataFrame(rows | times_s), pd.DataFrame(sums)))
+        limits = change_intervals(*tables, RandomStreams(trial), is_paired=True)["baseline.mean_e2el_ms"]
         covered += limits.low <= 0.1 <= limits.high
     assert abs(covered / trials - 0.95) < 4 * np.sqrt(0.95 * 0.05 / trials) + 0.01
 
@@ -196,14 +227,51 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "before", "after"),
-    [("x>5", 1.0, None), ("x>+5", None, 1.0), ("x>+5%", 0.0, 1.0), ("y>5", 1.0, 1.0)],
+    ("text", "before", "after", "why"),
+    [
+        ("x>5", 1.0, None, "x is 1 before and not known after"),
+        ("x>+5", None, 1.0, "x is not known before and 1 after"),
+        ("x>5", 1.0, math.nan, "and not known after"),
+        ("x>5", 1.0, math.inf, "and not known after"),
+        ("x<5", True, False, "x is no number (True) before and no number (False) after"),
+        ("x<5", [0.5], [0.4], "no number ([0.5]) before and no number ([0.4]) after"),
+        ("x>+5%", 0.0, 1.0, "x was 0, of which there is no percentage; give a change in its own unit"),
+        ("p99_tpt_ms>5", 1.0, 1.0, "no metric 'p99_tpt_ms' (such as p99_tpot_ms or speedup.tpot)"),
+    ],
 )
 def test_a_gate_that_cannot_be_judged_does_not_pass(
-    text: str, before: float | None, after: float | None
+    text: str, before: Figure, after: Figure, why: str
 ) -> None:
-    with pytest.raises(ConfigError, match="cannot be judged"):
+    with pytest.raises(ConfigError, match=re.escape(f"--fail-if {text}: cannot be judged: ")) as refusal:
         parse_gate(text).judge({"x": before}, {"x": after})
+    assert str(refusal.value).endswith(why)
+
+
+def test_a_mistyped_metric_of_a_gate_is_told_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"no metric 'p99_tpt_ms'; did you mean 'p99_tpot_ms'\?"):
+        compare_runs(REFERENCE, FASTER, [parse_gate("p99_tpt_ms>+5%")])
+
+
+def test_all_gates_that_cannot_be_judged_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        compare_runs(REFERENCE, FASTER, [parse_gate("nosuch>1"), parse_gate("x>+5%"), parse_gate("x>+1%")])
+    assert len(refusal.value.faults) == 3
+
+
+def test_a_gate_may_be_on_either_arm_a_ratio_its_interval_or_a_part() -> None:
+    gates = [
+        parse_gate(text)
+        for text in (
+            "baseline.mean_tpot_ms>+0%",
+            "speedup.tpot<-1%",
+            "speedup.tpot.ci_low<1",
+            "speculation.time_seconds.idle>1e-9",
+            "spec_decode_acceptance_rate<-5",
+            "output_throughput<-2%",
+        )
+    ]
+    assert compare_runs(REFERENCE, FASTER, gates).failures == ()
+    assert len(compare_runs(FASTER, REFERENCE, gates).failures) == 2
 
 
 def test_a_failed_gate_is_told_with_both_values() -> None:
@@ -245,6 +313,14 @@ def test_one_replication_has_no_interval() -> None:
     found = compare_sweeps(("a", _sweep("K=1,2")), ("b", _sweep("K=1,2", settings=("seed=1",))))
     assert all(delta.low is None for delta in found.deltas)
     assert "need replications" in found.basis
+
+
+def test_sweeps_of_two_seeds_are_not_called_paired() -> None:
+    old = _sweep("K=1,2", first=2)
+    assert compare_sweeps(("a", old), ("b", _sweep("K=1,2", first=2))).is_paired is True
+    other = compare_sweeps(("a", old), ("b", _sweep("K=1,2", settings=("seed=7",), first=2)))
+    assert other.is_paired is False
+    assert other.basis.endswith("over replications, not paired, since their seeds differ")
 
 
 def test_sweeps_over_other_keys_are_not_compared() -> None:
