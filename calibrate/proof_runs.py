@@ -176,7 +176,8 @@ class _Rig:
 
     def record(self, folder: Path) -> None:
         """Record a trace of each draft on the prompts that are decoded, unless they are there."""
-        from specsim.recording import RecordingSettings, concatenate, record
+        from specsim.recording import RecordingSettings, record
+        from specsim.speculation.trace_prompts import concatenate
 
         files = [folder / f"{name}.npz" for name in DRAFTS]
         if all(file.exists() for file in files):

@@ -103,8 +103,8 @@ def merge(
     output: Output,
 ) -> None:
     """Put the prompts of several traces end to end."""
-    from specsim.recording import concatenate
     from specsim.speculation.trace import Trace
+    from specsim.speculation.trace_prompts import concatenate
 
     merged = concatenate([Trace.load(file) for file in files])
     merged.save(output)
@@ -121,22 +121,13 @@ def slice_(
 ) -> None:
     """Keep some prompts of a trace."""
     from specsim.errors import ConfigError
-    from specsim.recording import select_prompts
     from specsim.speculation.trace import Trace
+    from specsim.speculation.trace_prompts import of_domain
 
-    loaded = Trace.load(file)
-    kept = [
-        number
-        for number in range(loaded.num_prompts)
-        if (not domain or loaded.domain[number] in domain)
-        and (not language or loaded.language[number] in language)
-    ][:first]
-    if not kept:
-        domains, languages = (sorted(set(names.tolist())) for names in (loaded.domain, loaded.language))
-        raise ConfigError(
-            f"{file}: no such prompts; domains: {', '.join(domains)}; languages: {', '.join(languages)}"
-        )
-    part = select_prompts(loaded, kept)
+    try:
+        part = of_domain(Trace.load(file), domains=domain or (), languages=language or (), first=first)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
     part.save(output)
     typer.echo(f"{output}: {part.num_prompts} prompts, {part.num_tokens} tokens")
 

@@ -1,7 +1,7 @@
 """Recording of real token distributions: language models in, traces of (p, q) out.
 
 The only importer of torch in specsim. Names are imported on first use, so that what needs no model
-(prompt sets, joining and summarising traces) works where torch is absent.
+(prompt sets, summaries of traces) works where torch is absent.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from specsim.recording.drafts import RecordedDraft as RecordedDraft
     from specsim.recording.drafts import early_exit as early_exit
     from specsim.recording.drafts import model_draft as model_draft
-    from specsim.recording.join import concatenate as concatenate
-    from specsim.recording.join import select_prompts as select_prompts
     from specsim.recording.logs import LogSettings as LogSettings
     from specsim.recording.logs import read_log as read_log
     from specsim.recording.lookup import PromptLookup as PromptLookup
@@ -38,14 +36,12 @@ _MODULE_OF = {
     "RecordedDraft": "drafts",
     "RecordingSettings": "recorder",
     "acceptance_by_domain": "summary",
-    "concatenate": "join",
     "early_exit": "drafts",
     "load_language_model": "models",
     "load_prompt_set": "prompt_sets",
     "model_draft": "drafts",
     "read_log": "logs",
     "record": "recorder",
-    "select_prompts": "join",
 }
 __all__ = sorted(_MODULE_OF)
 

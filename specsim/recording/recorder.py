@@ -20,11 +20,11 @@ from specsim.config.base import Spec
 from specsim.errors import ConfigError, DomainError
 from specsim.recording.drafts import RecordedDraft
 from specsim.recording.generate import Continuation, generate
-from specsim.recording.join import concatenate, select_prompts
 from specsim.recording.models import LanguageModel
 from specsim.recording.prompt_sets import Prompt, PromptSet, describe_sources, encode_prompts
 from specsim.recording.warp import Warp
 from specsim.speculation.trace import Trace, TraceHeader
+from specsim.speculation.trace_prompts import concatenate, select_prompts
 from specsim.streams import Purpose, RandomStreams
 
 

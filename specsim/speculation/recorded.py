@@ -24,6 +24,7 @@ from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.rewarp import rewarp_draft
 from specsim.speculation.sampling import kept_given_text
 from specsim.speculation.trace import DraftSampleMethod, Trace
+from specsim.speculation.trace_prompts import of_domain
 
 _MOST_REWARPING_ERROR = 0.02
 """Mean uncertainty of the acceptance beyond which another draft temperature is refused."""
@@ -45,6 +46,11 @@ class TraceSpec(Spec):
     temperature: float | None = Field(default=None, ge=0)
     """Temperature of the target, to be sure of it: another than recorded is refused."""
 
+    domain: str | None = None
+    """Replay the prompts of this domain alone, such as ``code``."""
+    language: str | None = None
+    """Replay the prompts in this language alone, such as ``en``."""
+
     def find(self, folder: pathlib.Path) -> pathlib.Path:
         """Return the trace's file: in ``folder``, else as seen from the working folder."""
         given = pathlib.Path(self.path)
@@ -63,6 +69,7 @@ class TraceSpec(Spec):
                 f"distributions.temperature: the trace was recorded at {header.temperature:g}, not"
                 f" {self.temperature:g}; the target's temperature is part of the path: record another trace"
             )
+        trace = self._chosen(trace)
         is_changed = self.draft_temperature not in (None, header.draft_temperature)
         if self.draft_temperature is not None and is_changed:
             trace = _rewarped(trace, self.draft_temperature)
@@ -73,6 +80,14 @@ class TraceSpec(Spec):
             num_speculative_tokens=context.num_speculative_tokens,
             imputation=self.imputation,
         )
+
+    def _chosen(self, trace: Trace) -> Trace:
+        domains, languages = ([name] if name is not None else [] for name in (self.domain, self.language))
+        try:
+            return of_domain(trace, domains=domains, languages=languages)
+        except ConfigError as error:
+            key = "domain" if self.domain is not None else "language"
+            raise ConfigError(f"distributions.{key}: {error}") from None
 
 
 class RecordedPaths:

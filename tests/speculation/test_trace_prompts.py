@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specsim.errors import ConfigError
-from specsim.recording import concatenate, select_prompts
 from specsim.speculation.trace import Trace
+from specsim.speculation.trace_prompts import concatenate, of_domain, select_prompts
 from tests.strategies import headers, random_trace
 
 
@@ -83,3 +83,16 @@ def test_prompts_that_are_not_there_are_refused(prompts: list[int], message: str
 def test_joining_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="no trace"):
         concatenate([])
+
+
+def test_prompts_are_chosen_by_domain_and_language() -> None:
+    trace = random_trace(1, [3, 4, 2, 5])
+    named = replace(
+        trace, domain=np.array(["chat", "code", "chat", "code"]), language=np.array(["en", "en", "fr", "de"])
+    )
+    assert_equal(of_domain(named), named)
+    assert_equal(of_domain(named, domains=["chat"]), select_prompts(named, [0, 2]))
+    assert_equal(of_domain(named, domains=["chat"], languages=["fr", "de"]), select_prompts(named, [2]))
+    assert_equal(of_domain(named, domains=["code"], first=1), select_prompts(named, [1]))
+    with pytest.raises(ConfigError, match="no such prompts; domains: chat, code; languages: de, en, fr"):
+        of_domain(named, domains=["chat"], languages=["de"])

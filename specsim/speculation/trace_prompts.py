@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -57,6 +57,35 @@ def select_prompts(trace: Trace, prompts: Sequence[int]) -> Trace:
         name: column[rows if name in _PER_PROMPT else positions] for name, column in _columns(trace).items()
     }
     return _with_columns(trace, np.diff(trace.offsets)[rows], columns)
+
+
+def of_domain(
+    trace: Trace, *, domains: Collection[str] = (), languages: Collection[str] = (), first: int | None = None
+) -> Trace:
+    """Take the prompts of some domains and languages; all where none is named.
+
+    Parameters
+    ----------
+    trace
+        The recording.
+    domains, languages
+        Those to keep.
+    first
+        Keep at most this many prompts of what is left.
+
+    Raises
+    ------
+    ConfigError
+        No such prompts; names what there is.
+    """
+    is_kept = np.ones(trace.num_prompts, dtype=bool)
+    for names, wanted in ((trace.domain, domains), (trace.language, languages)):
+        is_kept &= np.isin(names, list(wanted)) | (not wanted)
+    kept = np.flatnonzero(is_kept)[:first]
+    if not kept.size:
+        there, spoken = (", ".join(sorted(set(names.tolist()))) for names in (trace.domain, trace.language))
+        raise ConfigError(f"no such prompts; domains: {there}; languages: {spoken}")
+    return trace if kept.size == trace.num_prompts else select_prompts(trace, kept.tolist())
 
 
 def _columns(trace: Trace) -> _Columns:
