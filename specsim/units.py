@@ -120,6 +120,7 @@ COMPUTE = Dimension(
 )
 POWER = Dimension("a power", "W", "700 W", _scales({"W": (_SMALL, _LARGE)}))
 
+_DIMENSIONS = (TIME, SIZE, BANDWIDTH, COMPUTE, POWER)
 _Given: TypeAlias = float | str
 
 Seconds = Annotated[float, BeforeValidator(TIME.parse, json_schema_input_type=_Given)]
@@ -132,6 +133,32 @@ FlopsPerSecond = Annotated[float, BeforeValidator(COMPUTE.parse, json_schema_inp
 """Field type: a rate in FLOP/s, or a string such as ``989 TFLOP/s``."""
 Watts = Annotated[float, BeforeValidator(POWER.parse, json_schema_input_type=_Given)]
 """Field type: a power in W, or a string such as ``700 W``."""
+
+
+def scale_of(unit: str) -> float | None:
+    """Return how many SI units one of a unit is, whatever it measures; None where it is no unit.
+
+    Examples
+    --------
+    >>> scale_of("TB/s"), scale_of("ms"), scale_of("TBps")
+    (1000000000000.0, 0.001, None)
+    """
+    return next((float(one.scales[unit]) for one in _DIMENSIONS if unit in one.scales), None)
+
+
+def si_value(text: str) -> float | None:
+    """Return a quantity such as ``3.35 TB/s`` in its SI unit, whatever it measures; None where it is none.
+
+    Examples
+    --------
+    >>> si_value("3.35 TB/s"), si_value("l4"), si_value("7")
+    (3350000000000.0, None, None)
+    """
+    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_CHARACTERS else None
+    unit = "" if match is None else (match[2] or "").strip()
+    found = next((one for one in _DIMENSIONS if unit in one.scales), None)
+    return None if found is None else found.parse(text)
+
 
 _BYTE_LADDER = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 

@@ -11,6 +11,7 @@ from specsim.config import Document, expand
 from specsim.config.nodes import Node, Place, Scalar, plain
 from specsim.errors import ConfigError
 from specsim.scenario import REFERENCES
+from specsim.units import scale_of, si_value
 
 Label: TypeAlias = bool | int | float | str | None
 """What a value is called in a table."""
@@ -35,15 +36,15 @@ class Span:
     spacing: Spacing
     is_whole: bool
     """Only whole numbers."""
-    unit: str
-    """Unit that is written after each number; may be empty."""
+    unit: str = ""
+    """Unit in which it was given; its numbers here are SI."""
 
     def at(self, fraction: float) -> float:
         """Return the number at a fraction of the way, in [0, 1]; on a linear axis whole numbers share alike.
 
         Examples
         --------
-        >>> round(Span(1.0, 100.0, "log", False, "").at(0.5), 6)
+        >>> round(Span(1.0, 100.0, "log", False).at(0.5), 6)
         10.0
         """
         low, high = (self.low, self.high + 1) if self.is_whole else (self.low, self.high)
@@ -51,10 +52,14 @@ class Span:
         number = low * math.exp(fraction * math.log(high / low)) if is_log else low + fraction * (high - low)
         return min(math.floor(number) if self.is_whole else number, self.high)
 
-    def written(self, number: float) -> Label:
-        """Return a number as it is put into a scenario: rounded if whole, with its unit if it has one."""
-        exact = round(number) if self.is_whole else float(number)
-        return f"{exact!r} {self.unit}" if self.unit else exact
+    def named(self, number: float) -> int | float:
+        """Return a number as it is called in a table: rounded if whole."""
+        return round(number) if self.is_whole else float(number)
+
+    def written(self, number: float) -> int | float | str:
+        """Return a number as it is put into a scenario: with the unit of the range, as it was given."""
+        scale = scale_of(self.unit)
+        return self.named(number) if scale is None else f"{number / scale!r} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +98,24 @@ class Axis:
         return self.number(self.span.at(fraction))
 
     def numeric(self, value: Value) -> float | None:
-        """Return a value as a number in the unit of the axis, None if it is none."""
+        """Return a value as a number, in its SI unit if it has one; None if it is none."""
         label = value.label
-        if self.span is not None and self.span.unit and isinstance(label, str):
-            return float(label.partition(" ")[0])
         is_number = isinstance(label, (int, float)) and not isinstance(label, bool)
         return float(label) if is_number else None  # type: ignore[arg-type]
 
     def number(self, number: float) -> Value:
         """Return a number as a value of this axis."""
-        label = number if self.span is None else self.span.written(number)
-        return Value(label, Scalar(label, self.place))
+        if self.span is None:
+            return Value(number, Scalar(number, self.place))
+        return Value(self.span.named(number), Scalar(self.span.written(number), self.place))
 
 
 def label_of(node: Node) -> Label:
-    """Return what a value is called in a table: itself, or JSON for a list or mapping."""
-    return node.value if isinstance(node, Scalar) else json.dumps(plain(node))
+    """Return what a value is called in a table: a quantity in its SI unit, itself, or JSON for several."""
+    if not isinstance(node, Scalar):
+        return json.dumps(plain(node))
+    quantity = si_value(node.value) if isinstance(node.value, str) else None
+    return node.value if quantity is None else quantity
 
 
 def with_files(axis: Axis, document: Document) -> Axis:

@@ -9,9 +9,9 @@
 ``hardware.target=hardware_profiles/*.yaml``     profiles by pattern, of paths or of names
 ===============================================  ====================================================
 
-Ends may carry a unit (``1 TB/s..8 TB/s:log:8``). Whole ends give whole values, of which equal ratios may
-repeat some: each is taken once. A range without a number of values (``0.5..0.9``, ``1..100:log``) serves
-designs that sample.
+Ends may carry a unit (``1 TB/s..8 TB/s:log:8``); tables hold SI. Whole ends give whole values, of which
+equal ratios may repeat some: each is taken once. A range without a number of values (``0.5..0.9``,
+``1..100:log``) serves designs that sample.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from specsim.config.yaml import parse_value
 from specsim.errors import ConfigError
 from specsim.scenario import REFERENCES
 from specsim.sweep.axes import Axis, Spacing, Span, Value, label_of
+from specsim.units import scale_of
 
 ALIASES = {"K": "speculative_config.num_speculative_tokens"}
 """Short names of keys that everybody varies."""
@@ -87,6 +88,9 @@ def _ranged(key: str, match: re.Match[str], place: Place) -> Axis:
     spacing, count, step = _spacing(match["rest"], key, place)
     if low_unit not in ("", unit):
         raise _error(key, place, f"the ends of a range have one unit, not '{low_unit}' and '{unit}'")
+    scale = scale_of(unit) if unit else 1.0
+    if scale is None:
+        raise _error(key, place, f"'{unit}' is no unit that is known; such as TB/s, GiB, ms, W")
     if not low < high or not math.isfinite(high - low):
         raise _error(
             key, place, f"the range {match['low']}..{match['high']} is empty; the lower end comes first"
@@ -95,7 +99,8 @@ def _ranged(key: str, match: re.Match[str], place: Place) -> Axis:
         raise _error(key, place, f"equal ratios need ends above 0, not {match['low']}")
     if is_whole and spacing == "lin" and count is None:
         step = step or 1.0
-    span = Span(low, high, spacing, is_whole, unit)
+    step = None if step is None else step * scale
+    span = Span(low * scale, high * scale, spacing, is_whole, unit)
     axis = Axis(key, (), span, place)
     if step is not None:
         numbers = _stepped(span, step, key, place)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specsim.config import names
+from specsim.config.nodes import Scalar
 from specsim.errors import ConfigError
 from specsim.sweep.vary import parse_axis
 
@@ -30,8 +31,10 @@ def labels(text: str) -> list[object]:
         ("a.b=1..1000:log:4", [1, 10, 100, 1000]),
         ("a.b=-2..2:lin:3", [-2, 0, 2]),
         ("a.b=1e12..4e12:log:3", [1e12, 2e12, 4e12]),
-        ("a.b=1 TB/s..4 TB/s:log:3", ["1.0 TB/s", "2.0 TB/s", "4.0 TB/s"]),
-        ("a.b=2..4 GB:lin:2", ["2.0 GB", "4.0 GB"]),
+        ("a.b=1 TB/s..4 TB/s:log:3", [1e12, 2e12, 4e12]),
+        ("a.b=2..4 GB:lin:2", [2e9, 4e9]),
+        ("a.b=1 TB/s..3 TB/s:1", [1e12, 2e12, 3e12]),
+        ("a.b=500 GB/s,2 TB/s", [5e11, 2e12]),
         ("a.b=true,false,null", [True, False, None]),
         (
             "a.b={kind: fixed},{kind: heuristic, x: [1, 2]}",
@@ -129,3 +132,14 @@ def test_patterns_stand_for_names_and_files(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / f"{name}.yaml").write_text("name: x")
     assert labels(f"hardware.target={tmp_path}/*.yaml") == [f"{tmp_path}/a.yaml", f"{tmp_path}/b.yaml"]
+
+
+def test_a_quantity_is_put_in_with_its_unit_so_that_a_key_without_one_refuses_it() -> None:
+    (value, _) = parse_axis("slo.p99_tpot_ms=20 ms..40 ms:lin:2").listed()
+    assert isinstance(value.node, Scalar)
+    assert (value.label, value.node.value) == (0.02, "20.0 ms")
+
+
+def test_a_unit_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'TBps' is no unit"):
+        parse_axis("a.b=1 TBps..4 TBps:log:3")
