@@ -32,8 +32,8 @@ class Plot:
     name: str
     """Short, for links and file names."""
     title: str
-    description: str
-    """What it shows, in words, for those who do not see it."""
+    reading: str
+    """What it shows, in a line of words, also for those who do not see it."""
     draw: Callable[[Axes], Axes]
     height_in: float = 3.2
 

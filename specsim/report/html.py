@@ -42,6 +42,8 @@ class HtmlFigure:
 
     name: str
     title: str
+    reading: str
+    """What it shows, in a line."""
     svg: str
 
 
@@ -98,7 +100,12 @@ def render(page: Page) -> str:
             "lines": section.lines,
             # Drawn by matplotlib from our own tables; text in it is escaped there.
             "figures": [
-                {"name": figure.name, "title": figure.title, "svg": Markup(figure.svg)}
+                {
+                    "name": figure.name,
+                    "title": figure.title,
+                    "reading": figure.reading,
+                    "svg": Markup(figure.svg),
+                }
                 for figure in section.figures
             ],
         }
@@ -122,8 +129,8 @@ def render(page: Page) -> str:
 
 
 def draw(plots: Iterable[Plot]) -> list[HtmlFigure]:
-    """Draw plots as inline SVG, with their descriptions as names for those who do not see them."""
-    return [HtmlFigure(plot.name, plot.title, _svg(plot)) for plot in plots]
+    """Draw plots as inline SVG, each with its reading below."""
+    return [HtmlFigure(plot.name, plot.title, plot.reading, _svg(plot)) for plot in plots]
 
 
 def _svg(plot: Plot) -> str:
@@ -137,17 +144,17 @@ def _svg(plot: Plot) -> str:
         text = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(text, format="svg", metadata=nothing)
-    return _inline(text.getvalue(), prefix=plot.name, description=plot.description)
+    return _inline(text.getvalue(), prefix=plot.name, title=plot.title)
 
 
-def _inline(svg: str, *, prefix: str, description: str) -> str:
-    """Return an SVG file as an element of a page: no prologue, ids of its own, a spoken description."""
+def _inline(svg: str, *, prefix: str, title: str) -> str:
+    """Return an SVG file as an element of a page: no prologue, ids of its own, a name that is spoken."""
     from markupsafe import escape
 
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r'(\bid="|url\(#|xlink:href="#)', rf"\g<1>{prefix}-", body)
-    return body.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1).strip()
+    return body.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1).strip()
 
 
 def _json_in_html(data: WhatIf | None) -> str:

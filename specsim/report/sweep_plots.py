@@ -1,4 +1,4 @@
-"""Plots of a sweep, as far as its axes allow: lines, maps, tornado, Pareto."""
+"""Plots of a sweep, as far as its axes and design allow, each with a reading of one line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.arrays import Bools, Floats
+from specsim.report.analysis_plots import analysis_plots, found_crossings, place_in_words
 from specsim.report.figures import Plot
-from specsim.report.plots import plot_against_batch, plot_map, plot_pareto, plot_tornado
-from specsim.report.plots.labels import label, shown_value
+from specsim.report.plots import plot_against_batch, plot_pareto, plot_spread
+from specsim.report.plots.labels import named_value, short_value, words
+from specsim.report.sweep_maps import sweep_maps
+from specsim.sweep.break_even import Estimate, crossings
+from specsim.sweep.sweep import SENSITIVITY_DESIGNS
 from specsim.sweep.table import SweepTable
 
 if TYPE_CHECKING:
@@ -23,24 +27,54 @@ _FILLED_DESIGNS = ("grid", "zip")
 """Designs whose points lie on lines along an axis."""
 _MOST_LINES = 8
 """Lines of one plot that can be told apart."""
+_MOST_BANDS = 2
+"""Lines whose intervals can be told apart."""
+_MOST_TURNS = 4
+"""Lines whose break-even is said in words."""
+_MOST_SPREADS = 6
+"""Axes of which each has a plot of its own."""
 
 
 def sweep_plots(sweep: SweepTable) -> Iterator[Plot]:
-    """Yield the plots that a sweep's axes allow: lines over one axis of numbers, maps over two, Pareto."""
-    points = sweep.frame()
+    """Yield the plots that a sweep's axes and design allow.
+
+    What the analysis found comes first; then lines over one axis and maps over two or three of a grid, or
+    the spread over each axis of a sample; then latency against throughput.
+    """
+    points = axis_frame(sweep)
     points = points[points["status"] == "ok"]
-    ratios = [name for name in _RATIOS if name in points and bool(points[name].notna().any())]
+    ratios = [name for name in _RATIOS if _is_known(points, name)]
     varied = [axis for axis in sweep.axes if len(points[axis].unique()) > 1]
-    lined = [axis for axis in varied if _is_positive(points, axis)]
-    yield from _tornado(sweep)
-    for ratio in ratios if sweep.about.get("design") in _FILLED_DESIGNS else []:
-        if lined:
-            yield from _lines(points, ratio, lined, varied)
-        if len(varied) == 2:
-            yield _map(points, ratio, varied)
-    columns = ("speculation.mean_tpot_ms", "speculation.output_throughput")
-    if len(points) and all(name in points and bool(points[name].notna().any()) for name in columns):
-        yield _pareto(points, *columns)
+    design = sweep.about.get("design")
+    yield from analysis_plots(sweep)
+    if design in _FILLED_DESIGNS and len(varied) <= 3:
+        for ratio in ratios:
+            yield from _lines(sweep, points, ratio, varied)
+            yield from sweep_maps(points, ratio, varied, loads=_LOADS)
+    elif design != "tornado":
+        for ratio in ratios[:1]:
+            yield from _spreads(points, ratio, varied)
+    if design not in SENSITIVITY_DESIGNS:
+        yield from _pareto(points)
+
+
+def axis_frame(sweep: SweepTable) -> pd.DataFrame:
+    """Return the table with axes of words in the order of the sweep, and without points between its lines.
+
+    A search for break-even adds points to single lines; over two axes or more they would leave holes.
+    """
+    import pandas as pd
+
+    points = sweep.frame()
+    for axis in sweep.axes:
+        if points[axis].dtype.kind not in "iuf":
+            points[axis] = pd.Categorical(
+                points[axis], categories=list(dict.fromkeys(points[axis])), ordered=True
+            )
+    if len(sweep.axes) > 1 and sweep.about.get("design") == "grid":
+        along = points.groupby(sweep.axes[0], observed=True)["point"].transform("size")
+        points = points[along == along.max()]
+    return points
 
 
 def not_dominated(costs: Floats) -> Bools:
@@ -65,49 +99,88 @@ def not_dominated(costs: Floats) -> Bools:
     return chosen
 
 
-def _lines(points: pd.DataFrame, ratio: str, lined: list[str], varied: list[str]) -> Iterator[Plot]:
-    x = next((axis for axis in _LOADS if axis in lined), lined[0])
+def _lines(sweep: SweepTable, points: pd.DataFrame, ratio: str, varied: list[str]) -> Iterator[Plot]:
+    lined = [axis for axis in varied if _is_number(points, axis)]
+    x = next((axis for axis in _LOADS if axis in lined), lined[0] if lined else None)
     others = [axis for axis in varied if axis != x]
-    few = [axis for axis in others if points[axis].nunique() <= _MOST_LINES]
-    if others and not (len(others) == 1 and few):
+    if x is None or len(others) > 1 or (others and points[others[0]].nunique() > _MOST_LINES):
         return
-    series = few[0] if few else None
-    by = [x] if series is None else [x, series]
-    means = points.groupby(by, observed=True, as_index=False)[[ratio]].mean()
+    series = others[0] if others else None
+    by = [x] if series is None else [series, x]
+    ends = [f"{ratio}.ci_low", f"{ratio}.ci_high"]
+    num_lines = points[series].nunique() if series else 1
+    is_banded = (
+        num_lines <= _MOST_BANDS
+        and points["replication"].max() == 0
+        and all(_is_known(points, end) for end in ends)
+    )
+    means = points.groupby(by, observed=True, as_index=False)[[ratio, *(ends if is_banded else [])]].mean()
+    marked = found_crossings(sweep) if series is None and sweep.about.get("metric") == ratio else None
+    low, high = ends if is_banded else (None, None)
+    gains = int((means[ratio] > 1).sum())
+    turns = _turns(means, x, series, ratio) if marked is None else place_in_words(sweep)
     yield Plot(
         f"{ratio}-lines".replace(".", "-"),
-        f"{label(ratio)} over {label(x)}",
-        f"{label(ratio)} from {means[ratio].min():.3g} to {means[ratio].max():.3g} over {label(x)}.",
-        lambda axes: plot_against_batch(means, axes, batch=x, series=series, value=ratio),
+        f"{words(ratio).capitalize()} over {words(x)}",
+        f"From {means[ratio].min():.3g} to {means[ratio].max():.3g}, above 1 in {gains} of {len(means)}"
+        f" points.{turns}",
+        lambda axes: plot_against_batch(
+            means, axes, batch=x, series=series, value=ratio, low=low, high=high, crossings=marked
+        ),
         height_in=3.4,
     )
 
 
-def _map(points: pd.DataFrame, ratio: str, varied: list[str]) -> Plot:
-    # The load lies across, else the axis with more values.
-    y, x = sorted(varied, key=lambda axis: (axis in _LOADS, points[axis].nunique()))
-    table = points.pivot_table(index=y, columns=x, values=ratio, aggfunc="mean", observed=True)
-    return Plot(
-        f"{ratio}-map".replace(".", "-"),
-        f"Where it pays: {label(ratio)}",
-        f"{label(ratio)} by {label(y)} and {label(x)}: above 1 in {int((table > 1).to_numpy().sum())}"
-        f" of {int(table.notna().to_numpy().sum())} cells; the black line is break-even.",
-        lambda axes: plot_map(table, axes, x=x, y=y, value=ratio),
-        height_in=2.2 + 0.26 * min(len(table), 30),
-    )
+def _turns(means: pd.DataFrame, x: str, series: str | None, ratio: str) -> str:
+    """Say where each of a few lines crosses 1, between the points simulated."""
+    groups = [(None, means)] if series is None else list(means.groupby(series, observed=True, sort=False))
+    if len(groups) > _MOST_TURNS:
+        return ""
+    said = []
+    for name, rows in groups:
+        line = [
+            Estimate(float(place), float(mean), None, None)
+            for place, mean in rows.sort_values(x)[[x, ratio]].dropna().itertuples(index=False, name=None)
+        ]
+        places = [f"{crossing.place:.3g}" for crossing in crossings(line)]
+        if places:
+            of = "" if series is None else f" ({named_value(series, name)})"
+            said.append(f"{' and '.join(places)}{of}")
+    return f" Break-even near {words(x)} {', '.join(said)}." if said else ""
 
 
-def _pareto(points: pd.DataFrame, latency: str, throughput: str) -> Plot:
+def _spreads(points: pd.DataFrame, ratio: str, varied: list[str]) -> Iterator[Plot]:
+    for axis in [axis for axis in varied if _is_number(points, axis)][:_MOST_SPREADS]:
+        middle = float(points[axis].median())
+        halves = [points[points[axis] < middle][ratio], points[points[axis] >= middle][ratio]]
+        shares = [f"{int((half > 1).sum())} of {int(half.notna().sum())}" for half in halves]
+        yield Plot(
+            f"spread-{axis}".replace(".", "-"),
+            f"{words(ratio).capitalize()} over {words(axis)}",
+            f"Above 1 in {shares[0]} points below {named_value(axis, middle)}, in {shares[1]} from there on.",
+            lambda axes, axis=axis: plot_spread(points, axes, x=axis, value=ratio),  # type: ignore[misc]
+        )
+
+
+def _pareto(points: pd.DataFrame) -> Iterator[Plot]:
+    latency, throughput = "speculation.mean_tpot_ms", "speculation.output_throughput"
     energy = "speculation.energy_per_token_joules"
-    has_energy = energy in points and bool(points[energy].notna().any())
+    if not (_is_known(points, latency) and _is_known(points, throughput)):
+        return
+    has_energy = _is_known(points, energy)
     criteria = [points[latency], -points[throughput], *([points[energy]] if has_energy else [])]
     costs = np.column_stack([np.asarray(one, dtype=np.float64) for one in criteria])
     marked = points.assign(is_best=not_dominated(costs))
-    return Plot(
+    best = marked[marked["is_best"]].sort_values(latency)
+    ends = [
+        f"{short_value(float(row[latency]))} ms at {short_value(float(row[throughput]))} tokens/s"
+        for _, row in best.iloc[[0, -1]].iterrows()
+    ]
+    yield Plot(
         "pareto",
         "Latency, throughput" + (" and energy" if has_energy else ""),
-        f"{label(latency)} against {label(throughput)} of {len(points)} points;"
-        f" {int(marked['is_best'].sum())} are not dominated.",
+        f"{len(best)} of {len(points)} points are not beaten in all of them, from {ends[0]} to {ends[1]}."
+        + (" Larger marks: more joules a token." if has_energy else ""),
         lambda axes: plot_pareto(
             marked, axes, x=latency, y=throughput, energy=energy if has_energy else None, is_best="is_best"
         ),
@@ -115,39 +188,9 @@ def _pareto(points: pd.DataFrame, latency: str, throughput: str) -> Plot:
     )
 
 
-def _tornado(sweep: SweepTable) -> Iterator[Plot]:
-    """Yield the tornado where the sweep is one and its middle is known."""
-    import pandas as pd
-
-    analysis = sweep.about.get("analysis")
-    if not isinstance(analysis, dict):
-        return
-    bars, center = analysis.get("tornado"), analysis.get("at_scenario")
-    if not isinstance(bars, list) or not isinstance(center, (int, float)):
-        return
-    table = pd.DataFrame(bars)
-    table = table.assign(parameter=[f"{label(key)}\n{low} … {high}" for key, low, high in _ends(table)])
-    metric = str(sweep.about.get("metric"))
-    yield Plot(
-        "tornado",
-        f"What moves {label(metric)}",
-        f"{label(metric)} at both ends of each parameter, {center:.3g} as the scenario is: "
-        + "; ".join(
-            f"{bar['key']} {bar['at_low']} to {bar['at_high']}" for bar in bars if isinstance(bar, dict)
-        )
-        + ".",
-        lambda axes: plot_tornado(table, axes, value=metric, center=float(center)),
-        height_in=1.4 + 0.5 * len(table),
-    )
+def _is_known(points: pd.DataFrame, name: str) -> bool:
+    return name in points and bool(points[name].notna().any())
 
 
-def _ends(table: pd.DataFrame) -> list[tuple[str, str, str]]:
-    rows = table[["key", "low_label", "high_label"]].itertuples(index=False, name=None)
-    return [(str(key), shown_value(low), shown_value(high)) for key, low, high in rows]
-
-
-def _is_positive(points: pd.DataFrame, axis: str) -> bool:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    values = points[axis]
-    return is_numeric_dtype(values) and not is_bool_dtype(values) and bool((values > 0).all())
+def _is_number(points: pd.DataFrame, axis: str) -> bool:
+    return points[axis].dtype.kind in "iuf"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import JsonValue
 
 from specsim.config import parse
 from specsim.engine.population import populate
 from specsim.errors import ConfigError
 from specsim.report.html import HtmlTable, Page, Section, draw, render
-from specsim.report.plots.labels import label, shown_value
+from specsim.report.plots.labels import label, named_value, short_value, words
 from specsim.report.sweep_plots import sweep_plots
 from specsim.report.what_if import WhatIf, shipped_devices, what_if
 from specsim.scenario import scenario_of
@@ -37,6 +38,27 @@ _SHOWN = (
 )
 """Metrics in the table of points, as far as the sweep has them."""
 
+_ANALYSES = {
+    "break_even": "Break-even",
+    "tornado": "One parameter at a time",
+    "sobol": "Shares of the variance (Sobol')",
+    "morris": "Effects of a step (Morris)",
+}
+_HEADS = {
+    "low": "from",
+    "high": "to",
+    "gains": "above 1",
+    "key": "parameter",
+    "low_label": "low end",
+    "high_label": "high end",
+    "crosses_one": "alone across 1",
+    "main": "main effect",
+    "main_half_width": "±",
+    "other": "second measure",
+    "other_half_width": "±",
+}
+"""Titles of what the analysis found."""
+
 _START_ACCEPTANCE = 0.7
 """Where the panel's slider begins; a sweep has no one acceptance rate."""
 
@@ -54,7 +76,7 @@ def sweep_report(sweep: SweepTable) -> str:
     panel, without_panel = _what_if(sweep)
     page = Page(
         title=f"Sweep of {about.get('scenario', 'a scenario')}",
-        description=f"Over {', '.join(label(axis) for axis in sweep.axes)}.",
+        description=f"Over {', '.join(map(words, sweep.axes))}.",
         verdict=_verdict(sweep, points),
         sections=(
             Section("figures", "In pictures", figures=draw(sweep_plots(sweep))),
@@ -98,7 +120,7 @@ def _verdict(sweep: SweepTable, points: pd.DataFrame) -> str:
         return f"{len(points)} runs.{failed}"
     pays = int((done["verdict.pays"] == True).sum())  # noqa: E712  null is undecided
     best = done.iloc[int(np.nanargmax(done["speedup.tpot"].to_numpy(dtype=np.float64)))]
-    where = ", ".join(f"{label(axis)} {_cell(best[axis])}" for axis in sweep.axes)
+    where = ", ".join(named_value(axis, best[axis]) for axis in sweep.axes)
     return (
         f"Speculation pays in {pays} of {len(done)} runs.{failed}"
         f" Largest speed-up per token: {best['speedup.tpot']:.2f}x at {where}"
@@ -109,23 +131,35 @@ def _verdict(sweep: SweepTable, points: pd.DataFrame) -> str:
 def _analysis_tables(sweep: SweepTable) -> Iterator[HtmlTable]:
     """Yield what was drawn from the points: places of break-even, bars, effects."""
     analysis = sweep.about.get("analysis")
+    metric = label(str(sweep.about.get("metric")))
     for name, found in analysis.items() if isinstance(analysis, dict) else ():
-        rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+        rows = [_flat(row) for row in found if isinstance(row, dict)] if isinstance(found, list) else []
         if rows:
-            head = tuple(key.replace("_", " ") for key in rows[0])
-            title = f"{name.replace('_', ' ')} of {label(str(sweep.about.get('metric')))}"
-            yield HtmlTable(title, head, [tuple(_cell(value) for value in row.values()) for row in rows])
+            along = {"place": f"{words(sweep.axes[0])} at break-even"}
+            head = tuple(along.get(key) or _HEADS.get(key) or label(key) for key in rows[0])
+            cells = [tuple(_cell(value) for value in row.values()) for row in rows]
+            yield HtmlTable(f"{_ANALYSES[name]}: {metric}", head, cells)
+
+
+def _flat(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return a row of the analysis with the other axes of a crossing as cells, and keys in words."""
+    others = row.get("others")
+    rest = {key: value for key, value in row.items() if key != "others"}
+    if "key" in rest:
+        rest["key"] = words(str(rest["key"]))
+    return {**(others if isinstance(others, dict) else {}), **rest}
 
 
 def _point_table(sweep: SweepTable, points: pd.DataFrame) -> HtmlTable:
-    metrics = [name for name in _SHOWN if name in points]
+    metrics = [name for name in _SHOWN if name in points and bool(points[name].notna().any())]
     errors = ["error"] if sweep.num_failed else []
-    columns = [*sweep.axes, *metrics, *errors]
+    varied = [axis for axis in sweep.axes if len(set(sweep.columns[axis])) > 1]
+    columns = [*varied, *metrics, *errors]
     rows = [
         tuple(_cell(value) for value in row)
         for row in points[["point", *columns]].itertuples(index=False, name=None)
     ]
-    return HtmlTable(f"{len(rows)} runs", ("point", *columns), rows)
+    return HtmlTable(f"{len(rows)} runs", ("point", *map(label, columns)), rows)
 
 
 def _cell(value: object) -> str:
@@ -133,6 +167,4 @@ def _cell(value: object) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_cell(item)}" for key, item in value.items()) or "–"
-    return shown_value(value)
+    return short_value(value)

@@ -42,9 +42,21 @@ def load_scenario(source: str | Path, *, overrides: Sequence[str] = ()) -> Scena
     >>> load_scenario("two_token_example").num_speculative_tokens
     4
     """
+    return scenario_of(_document(source), overrides=overrides)
+
+
+def placed_faults(error: ConfigError, source: str | Path, *, overrides: Sequence[str] = ()) -> ConfigError:
+    """Return an error that came up after a scenario was loaded, with its faults placed where the keys are."""
+    document = _document(source)
+    for setting in overrides:
+        document = override(document, [setting])
+    return document.placed(error)
+
+
+def _document(source: str | Path) -> Document:
     if isinstance(source, str) and "\n" in source:
-        return scenario_of(parse(source), overrides=overrides)
-    return scenario_of(read(find("scenarios", str(source))), overrides=overrides)
+        return parse(source)
+    return read(find("scenarios", str(source)))
 
 
 def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenario:
@@ -56,7 +68,7 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
     document, faults = expand_found(document, REFERENCES)
     for setting in overrides:
         document, faults = expand_found(override(document, [setting]), REFERENCES)
-    document = settled(_with_found_traces(document))
+    document = completed(document)
     if not faults:
         return validate(Scenario, document)
     # The rest is checked all the same, so that all faults come at once; a name whose file is missing or
@@ -67,6 +79,17 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
     except ConfigError as error:
         faults += [fault for fault in error.faults if fault.path not in names]
     raise ConfigError(sort_faults(faults))
+
+
+def completed(document: Document) -> Document:
+    """Return a document with what its parts say of each other: traces by full path, peaks that follow.
+
+    Parameters
+    ----------
+    document
+        With the files that it names, and settings put over it.
+    """
+    return settled(_with_found_traces(document))
 
 
 def _is_name(node: Node | None) -> bool:

@@ -52,9 +52,9 @@ def _settled(profile: Table) -> Table:
     if isinstance(positions.value, (bool, str)) or not positions.value > 0:
         return profile
     factor = positions.value / device.ridge_positions
-    scaled = {
-        dtype: replace(entry, node=Scalar(device.peak_flops_per_s[dtype] * factor, entry.node.place))
-        for dtype, entry in peaks.entries.items()
+    scaled: dict[str, Entry] = {
+        dtype: replace(peaks.entries[dtype], node=Scalar(peak * factor, peaks.entries[dtype].node.place))
+        for dtype, peak in device.peak_flops_per_s.items()
     }
     return _with(profile, _PEAKS, replace(peaks, entries=scaled))
 

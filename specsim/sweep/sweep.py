@@ -17,7 +17,7 @@ from specsim.config import Document, expand, find, override, parse, read
 from specsim.config.nodes import Scalar
 from specsim.errors import ConfigError
 from specsim.scenario import REFERENCES, scenario_of
-from specsim.scenario.ridge import settled
+from specsim.scenario.load import completed
 from specsim.streams import RandomStreams
 from specsim.sweep import break_even, sensitivity, tornado
 from specsim.sweep.axes import Axis
@@ -301,7 +301,7 @@ def _document(scenario: str | Path, settings: Sequence[str]) -> Document:
     document = expand(document, REFERENCES)
     for setting in settings:
         document = expand(override(document, [setting]), REFERENCES)
-    return settled(document)
+    return completed(document)
 
 
 def _seed(document: Document) -> int:

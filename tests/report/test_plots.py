@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -188,13 +189,90 @@ def test_tornado_bars_begin_at_the_center(axes: Axes) -> None:
     assert [round(bar.get_width(), 9) for bar in axes.patches] == [-0.5, -0.1, 0.5, 0.1]
 
 
+def test_map_of_counts_writes_whole_numbers(axes: Axes) -> None:
+    table = pd.DataFrame([[4, 2], [2, 1]], index=[1, 2], columns=[1, 2])
+    plots.plot_map(table, axes, x="workload.max_concurrency", y="K", value="K", is_ratio=False)
+    assert [text.get_text() for text in axes.texts] == ["4", "2", "2", "1"]
+
+
+def test_numbers_that_would_not_be_read_are_left_out(axes: Axes) -> None:
+    table = pd.DataFrame(np.full((2, 40), 1.5), index=[1, 2], columns=range(40))
+    plots.plot_map(table, axes, x="workload.max_concurrency", y="K", value="speedup.tpot")
+    assert not axes.texts
+    assert len(axes.get_xticklabels()) <= 16
+
+
+def test_values_far_apart_lie_on_a_logarithmic_axis_and_are_its_ticks(axes: Axes) -> None:
+    bandwidth = "hardware.target.memory.bandwidth_bytes_per_s"
+    table = pd.DataFrame({bandwidth: [1e12, 2e12, 4e12, 8e12], "speedup.tpot": [1.4, 1.3, 1.2, 1.1]})
+    plots.plot_against_batch(table, axes, batch=bandwidth, series=None)
+    assert axes.get_xscale() == "log"
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1T", "2T", "4T", "8T"]
+
+
+def test_values_equally_spaced_lie_on_a_linear_axis(axes: Axes) -> None:
+    table = pd.DataFrame({"K": [0, 1, 2, 3], "speedup.tpot": [1.0, 1.3, 1.2, 1.1]})
+    plots.plot_against_batch(table, axes, batch="K", series=None)
+    assert axes.get_xscale() == "linear"
+
+
+def test_break_even_is_marked_with_its_interval(axes: Axes) -> None:
+    table = pd.DataFrame({"K": [1, 4], "speedup.tpot": [1.5, 0.5]})
+    found = pd.DataFrame({"place": [2.5], "low": [2.0], "high": [3.0]})
+    plots.plot_against_batch(table, axes, batch="K", series=None, crossings=found)
+    assert [set(np.ravel(line.get_xdata())) for line in axes.get_lines()[2:]] == [{2.5}]
+    (band,) = axes.patches
+    assert (band.get_x(), band.get_x() + band.get_width()) == (2.0, 3.0)
+
+
+def test_break_even_points_to_the_side_that_pays(axes: Axes) -> None:
+    table = pd.DataFrame(
+        {
+            "K": [1, 2],
+            "place": [10.0, 20.0],
+            "low": [9.0, np.nan],
+            "high": [11.0, 30.0],
+            "gains": ["below", "above"],
+        }
+    )
+    plots.plot_break_even(table, axes, along="workload.max_concurrency", across="K", is_log=False)
+    marks = [one for one in axes.collections if isinstance(one, PathCollection)]
+    assert [tuple(one.get_offsets()[0]) for one in marks] == [(1.0, 10.0), (2.0, 20.0)]
+    assert axes.get_ylabel() == "break-even: users at once"
+
+
+def test_effects_stand_side_by_side_with_their_intervals(axes: Axes) -> None:
+    table = pd.DataFrame(
+        {
+            "parameter": ["batch", "bandwidth"],
+            "main": [0.7, 0.1],
+            "main_half_width": [0.1, 0.1],
+            "other": [0.8, 0.2],
+            "other_half_width": [np.nan, np.nan],
+        }
+    )
+    plots.plot_effects(table, axes, main="alone", other="in all", quantity="share")
+    assert [bar.get_width() for bar in axes.patches] == [0.7, 0.1, 0.8, 0.2]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["batch", "bandwidth"]
+
+
+def test_spread_tells_gains_from_losses_by_their_mark(axes: Axes) -> None:
+    table = pd.DataFrame({"K": [1, 2, 3], "speedup.tpot": [1.5, 1.1, 0.9]})
+    plots.plot_spread(table, axes, x="K", value="speedup.tpot")
+    assert [len(one.get_offsets()) for one in axes.collections] == [2, 1]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["pays", "does not"]
+
+
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        ("speedup.energy", "energy per token, baseline ÷ speculation"),
+        ("hardware.target.peak_flops_per_s.float8", "peak float8, FLOP/s"),
+        ("hardware.draft.power.cap_w", "draft's power cap, W"),
+        ("lookahead.kind", "lookahead kind"),
+        ("speedup.energy", "energy gain per token, ×"),
         ("baseline.p99_ttft_ms", "baseline: p99 time to first token, ms"),
         ("target_energy_j", "energy of the target pass, J"),
-        ("hardware.target.memory.bandwidth_bytes_per_s", "bandwidth bytes per s"),
+        ("hardware.target.memory.bandwidth_bytes_per_s", "memory bandwidth, B/s"),
     ],
 )
 def test_label_names_the_quantity_and_its_unit(key: str, expected: str) -> None:

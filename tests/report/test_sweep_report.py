@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from specsim.engine.simulate import simulate
 from specsim.report.sweep_plots import not_dominated, sweep_plots
 from specsim.report.sweep_report import sweep_report
 from specsim.scenario import load_scenario
-from specsim.sweep.table import SweepTable
+from specsim.sweep import SweepJob, SweepTable, in_process
 from tests.report.chromium import CHROMIUM, look
 
 _K, _BATCH, _DEVICE = (
@@ -76,7 +77,7 @@ def test_verdict_counts_where_it_pays_and_warns_of_the_best() -> None:
     text = html.unescape(sweep_report(sweep))
     pays = sum(bool(value) for value in sweep.columns["verdict.pays"])
     assert f"Speculation pays in {pays} of 100 runs." in text
-    assert "1.89x at users at once 1, draft tokens a round, K 1 (the largest of 100: an upper end)" in text
+    assert "1.89x at users at once 1, draft tokens a round 1 (the largest of 100: an upper end)" in text
 
 
 def test_failed_points_are_counted_and_their_errors_shown() -> None:
@@ -87,28 +88,45 @@ def test_failed_points_are_counted_and_their_errors_shown() -> None:
 
 def test_two_axes_give_a_map_whose_cells_are_the_points() -> None:
     (plot,) = [plot for plot in sweep_plots(_sweep()) if plot.name == "speedup-tpot-map"]
-    from matplotlib.figure import Figure
-
     axes = plot.draw(Figure().subplots())
     assert len(axes.texts) == 100
     assert axes.get_xlabel() == "users at once"
 
 
-def test_device_is_an_axis_of_words() -> None:
-    plots = {plot.name for plot in sweep_plots(_sweep(num_devices=2))}
-    assert "pareto" in plots
-    assert "speedup-tpot-map" not in plots
+def test_devices_by_batch_are_mapped_at_the_best_lookahead_of_each_cell() -> None:
+    plots = {plot.name: plot for plot in sweep_plots(_sweep(num_devices=2))}
+    axes = plots["speedup-tpot-map"].draw(Figure().subplots())
+    # 2 - batch / 16 - K / 20 is largest at K = 1.
+    assert [text.get_text() for text in axes.texts[:3]] == ["1.89", "1.82", "1.70"]
+    chosen = plots["speedup-tpot-best-k"].draw(Figure().subplots())
+    assert {text.get_text() for text in chosen.texts} == {"1"}
+    assert "upper end" in plots["speedup-tpot-map"].reading
 
 
-def test_tornado_and_break_even_of_the_analysis_are_shown() -> None:
-    bars = [
-        {"key": _BATCH, "low_label": 1, "high_label": 8, "at_low": 1.5, "at_high": 0.5, "crosses_one": True}
-    ]
-    sweep = _sweep(analysis={"tornado": bars, "at_scenario": 1.5})
-    assert "tornado" in {plot.name for plot in sweep_plots(sweep)}
-    text = html.unescape(sweep_report(_sweep(analysis={"break_even": [{"others": {_K: 4}, "place": 9.5}]})))
-    assert "break even of speed-up per token" in text
-    assert f"{_K} 4" in text
+def test_devices_stand_in_the_order_in_which_they_were_given() -> None:
+    sweep = _sweep(num_devices=11)
+    (plot,) = [plot for plot in sweep_plots(sweep) if plot.name == "speedup-tpot-map"]
+    axes = plot.draw(Figure().subplots())
+    names = [f"device-{number}" for number in range(11)]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == names
+    assert axes.yaxis_inverted()
+
+
+def test_tables_of_the_analysis_are_in_words() -> None:
+    found = [{"others": {_K: 4}, "place": 9.5, "low": 8.0, "high": None, "gains": "below"}]
+    text = html.unescape(sweep_report(_sweep(analysis={"break_even": found})))
+    assert "Break-even: speed-up per token" in text
+    assert "users at once at break-even" in text
+    row = re.search(r'<th scope="row">4</th>(.*?)</tr>', text)
+    assert row is not None
+    assert re.findall(r"<td>(.*?)</td>", row[1])[:4] == ["9.5", "8", "–", "below"]
+
+
+def test_keys_that_do_not_vary_have_no_column() -> None:
+    sweep = _sweep()
+    columns = {**sweep.columns, "slo.p99_tpot_ms": [50] * len(sweep)}
+    text = sweep_report(SweepTable((*sweep.axes, "slo.p99_tpot_ms"), columns, sweep.about))
+    assert "p99 tpot, ms" not in text
 
 
 def test_panel_around_a_recorded_trace_is_priced_at_the_contexts_of_its_requests() -> None:
@@ -116,6 +134,14 @@ def test_panel_around_a_recorded_trace_is_priced_at_the_contexts_of_its_requests
     halfway = (requests["num_prompt_tokens"] + requests["num_output_tokens"] / 2).mean()
     priced = re.findall(r'"context_tokens":(\d+)', sweep_report(_sweep(base="quickstart")))
     assert [int(tokens) for tokens in priced] == [round(halfway)]
+
+
+def test_trace_beside_its_scenario_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = SweepJob.of("quickstart", ["K=1,2"], settings=["workload.num_prompts=2"])
+    assert 'id="what-if-tables"' in sweep_report(sweep.run(workers=in_process()))
 
 
 def test_base_that_is_no_scenario_leaves_the_panel_out_and_says_why() -> None:

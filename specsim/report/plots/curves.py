@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specsim.report.palette import GREY, look
-from specsim.report.plots.labels import label
+from specsim.report.palette import BLACK, GREY, look
+from specsim.report.plots.labels import label, short_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _LOOKAHEADS = ("speculative_config.num_speculative_tokens", "K")
 """Columns whose values are called K in a legend."""
+_MOST_TICKS = 9
+"""Values that are all written below an axis."""
+_LOG_FROM = 8.0
+"""Values that differ by this factor, and are not equally spaced, have a logarithmic axis."""
 
 
 def plot_against_batch(
@@ -26,6 +30,7 @@ def plot_against_batch(
     value: str = "speedup.tpot",
     low: str | None = None,
     high: str | None = None,
+    crossings: pd.DataFrame | None = None,
 ) -> Axes:
     """Draw a ratio against the batch, a line for each lookahead, and the line of break-even at 1.
 
@@ -36,9 +41,11 @@ def plot_against_batch(
     axes
         Where to draw.
     batch, series, value
-        Columns of the x axis (logarithmic), of the lines (None: one line), and of the y axis.
+        Columns of the x axis, of the lines (None: one line), and of the y axis.
     low, high
         Columns of an interval; drawn as a band where both are given.
+    crossings
+        Places of break-even to be marked: ``place``, and ``low`` and ``high`` of its interval.
     """
     groups = [(None, points)] if series is None else list(points.groupby(series, observed=True))
     for number, (name, rows) in enumerate(groups):
@@ -55,8 +62,11 @@ def plot_against_batch(
         if low is not None and high is not None:
             axes.fill_between(rows[batch], rows[low], rows[high], color=drawn.color, alpha=0.15, linewidth=0)
     axes.axhline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (2, 2)))
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter("{x:g}")
+    if crossings is not None:
+        for place, start, end in crossings[["place", "low", "high"]].itertuples(index=False, name=None):
+            axes.axvspan(start, end, color=GREY, alpha=0.2, linewidth=0)
+            axes.axvline(place, color=BLACK, linewidth=1.0, linestyle=(0, (1, 1)))
+    scale_along(axes, points[batch])
     axes.set_xlabel(label(batch))
     axes.set_ylabel(label(value))
     if series is not None:
@@ -120,7 +130,25 @@ def plot_pareto(
     return axes
 
 
+def scale_along(axes: Axes, values: pd.Series[float]) -> None:
+    """Set the x axis to the values: logarithmic where they are far apart; few are ticks."""
+    from matplotlib.ticker import LogLocator
+
+    places = np.unique(values.to_numpy(dtype=np.float64))
+    gaps = np.diff(places)
+    is_even = len(places) < 3 or bool(np.allclose(gaps, gaps[0], rtol=0.01))
+    is_log = not is_even and places[0] > 0 and places[-1] >= _LOG_FROM * places[0]
+    if is_log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    if len(places) <= _MOST_TICKS and (is_log or is_even):
+        axes.set_xticks(places, [short_value(float(place)) for place in places])
+    else:
+        axes.xaxis.set_major_formatter(lambda place, _: short_value(float(place)))
+    axes.xaxis.set_minor_formatter(lambda place, _: "")
+
+
 def _series_name(series: str | None, value: object) -> str:
     if series in _LOOKAHEADS:
         return f"K = {value}"
-    return str(value)
+    return short_value(value)

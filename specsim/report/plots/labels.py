@@ -1,6 +1,9 @@
-"""Axis labels: what a metric or a column is called in a figure, with its unit, and its values as shown."""
+"""Axis labels: what a metric or a key is called in a figure, with its unit, and its values as shown."""
 
 from __future__ import annotations
+
+import math
+from numbers import Real
 
 from specsim.results.schema import REQUESTS, ROUNDS, STEPS
 
@@ -24,8 +27,8 @@ _SPEEDUPS = {
     "e2el": "end-to-end speed-up, ×",
     "tpot": "speed-up per token, ×",
     "throughput": "throughput gain, ×",
-    "energy": "energy per token, baseline ÷ speculation",
-    "cost": "cost per token, baseline ÷ speculation",
+    "energy": "energy gain per token, ×",
+    "cost": "cost gain per token, ×",
 }
 _AXES = {
     "workload.max_concurrency": "users at once",
@@ -33,8 +36,35 @@ _AXES = {
     "speculative_config.num_speculative_tokens": "draft tokens a round, K",
     "K": "draft tokens a round, K",
     "hardware.target": "device",
-    "distributions.acceptance_rate": "acceptance rate",
+    "hardware.draft": "device of the draft",
+    "target.model": "target",
+    "speculative_config.model": "draft",
 }
+_UNITS = {
+    "bytes_per_s": "B/s",
+    "flops_per_s": "FLOP/s",
+    "usd_per_hour": "$/h",
+    "bytes": "B",
+    "ms": "ms",
+    "s": "s",
+    "w": "W",
+    "j": "J",
+}
+"""Unit by the suffix of a key; the longer first."""
+_VAGUE = ("kind", "path", "model", "name")
+"""Last steps of keys that say little alone."""
+_PREFIXES = (
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+)
+_SCALED = ("B/s", "FLOP/s", "B", "W", "J", "s")
+"""Units that take a prefix."""
 
 
 def label(key: str) -> str:
@@ -44,6 +74,8 @@ def label(key: str) -> str:
     --------
     >>> label("speedup.tpot"), label("speculation.mean_tpot_ms"), label("num_sequences")
     ('speed-up per token, ×', 'speculation: mean time per output token, ms', 'sequences in the batch')
+    >>> label("hardware.target.memory.bandwidth_bytes_per_s")
+    'memory bandwidth, B/s'
     """
     if key in _AXES:
         return _AXES[key]
@@ -55,7 +87,18 @@ def label(key: str) -> str:
     for column in (*REQUESTS, *STEPS, *ROUNDS):
         if column.name == key:
             return f"{column.meaning}, {column.unit}" if column.unit else column.meaning
-    return _METRICS.get(key, key.rpartition(".")[2].replace("_", " "))
+    return _METRICS.get(key) or _key_label(key)
+
+
+def words(key: str) -> str:
+    """Return a label without its unit, for sentences.
+
+    Examples
+    --------
+    >>> words("speedup.energy"), words("hardware.target.power.cap_w")
+    ('energy gain per token', 'power cap')
+    """
+    return label(key).partition(",")[0]
 
 
 def shown_value(value: object) -> str:
@@ -67,3 +110,63 @@ def shown_value(value: object) -> str:
     ('0.1235', '16', 'l4')
     """
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def short_value(value: object) -> str:
+    """Return a value for a tick or a cell: three digits and a prefix where it is far from 1.
+
+    Examples
+    --------
+    >>> short_value(3.35e12), short_value(1.5e-6), short_value(0.7), short_value(1024), short_value("l4")
+    ('3.35T', '1.5µ', '0.7', '1024', 'l4')
+    """
+    number = _number(value)
+    if number is None or not math.isfinite(number):
+        return shown_value(value)
+    if number == 0 or 1e-3 <= abs(number) < 1e5:
+        return shown_value(value)
+    size, prefix = _prefix(number)
+    return f"{number / size:.3g}{prefix}"
+
+
+def named_value(key: str, value: object) -> str:
+    """Return a key's value in words, with its unit.
+
+    Examples
+    --------
+    >>> named_value("hardware.target.memory.bandwidth_bytes_per_s", 3.35e12)
+    'memory bandwidth 3.35 TB/s'
+    >>> named_value("workload.max_concurrency", 8)
+    'users at once 8'
+    """
+    unit = label(key).rpartition(", ")[2]
+    number = _number(value)
+    if number is None or unit not in _UNITS.values():
+        return f"{words(key)} {short_value(value)}"
+    size, prefix = _prefix(number) if unit in _SCALED else (1.0, "")
+    return f"{words(key)} {number / size:.3g} {prefix}{unit}"
+
+
+def _number(value: object) -> float | None:
+    """Return a number of Python or NumPy as a float, None for anything else."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
+
+
+def _prefix(value: float) -> tuple[float, str]:
+    return next(((size, prefix) for size, prefix in _PREFIXES if abs(value) >= size), (1.0, ""))
+
+
+def _key_label(key: str) -> str:
+    """Return the words of a key and the unit of its suffix; inside a profile, the block's name too."""
+    steps = key.split(".")
+    is_inside = steps[0] == "hardware" and len(steps) > 2
+    named = steps[2:] if is_inside else steps[-2:] if steps[-1] in _VAGUE else steps[-1:]
+    units = []
+    found = []
+    for step in named:
+        suffix = next((one for one in _UNITS if step == one or step.endswith(f"_{one}")), None)
+        units += [] if suffix is None else [_UNITS[suffix]]
+        found.append(step if suffix is None else step.removesuffix(suffix).rstrip("_"))
+    text = " ".join(word.replace("_", " ") for word in found if word)
+    owner = "draft's " if steps[:2] == ["hardware", "draft"] else ""
+    return f"{owner}{text}{''.join(f', {unit}' for unit in units[-1:])}"

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.report.palette import DIVERGING_MAP, SEQUENTIAL_MAP
-from specsim.report.plots.labels import label, shown_value
+from specsim.report.plots.labels import label, short_value
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_MOST_WRITTEN = 400
-"""Cells beyond which numbers would no longer be read."""
+_MOST_WRITTEN = 12
+"""Columns beyond which numbers would no longer be read."""
+_MOST_NAMES = 16
+"""Columns or rows that are all named; of more, every second or third is."""
+_MOST_LETTERS = 44
+"""Letters of all names below the columns that stand side by side; of more, they are turned."""
 
 
 def plot_map(table: pd.DataFrame, axes: Axes, *, x: str, y: str, value: str, is_ratio: bool = True) -> Axes:
@@ -48,24 +52,45 @@ def plot_map(table: pd.DataFrame, axes: Axes, *, x: str, y: str, value: str, is_
     image = axes.pcolormesh(
         np.ma.masked_invalid(values), cmap=colors, norm=scale, edgecolors="white", linewidth=0.5
     )
-    if values.size <= _MOST_WRITTEN:
+    if table.shape[1] <= _MOST_WRITTEN:
         _write_numbers(axes, values, image.cmap(scale(values)))
     if is_ratio:
         _outline_gains(axes, values > 1.0)
-    axes.set_xticks(np.arange(table.shape[1]) + 0.5, [shown_value(name) for name in table.columns])
-    axes.set_yticks(np.arange(table.shape[0]) + 0.5, [shown_value(name) for name in table.index])
+    _name_cells(axes, table)
     axes.grid(visible=False)
     axes.set_xlabel(label(x))
     axes.set_ylabel(label(y))
+    if table.index.dtype.kind not in "iuf":
+        # Words are read from the top.
+        axes.invert_yaxis()
     bar = axes.figure.colorbar(image, ax=axes, label=label(value))
     bar.ax.minorticks_off()
     if is_ratio:
         ticks = sorted({1.0 / reach, 1.0, reach})
         bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    elif np.unique(known).size <= _MOST_NAMES:
+        bar.set_ticks(np.unique(known).tolist(), labels=[short_value(float(one)) for one in np.unique(known)])
     return axes
 
 
+def _name_cells(axes: Axes, table: pd.DataFrame) -> None:
+    """Name columns and rows by their values, as many as there is room for."""
+    across, up = (
+        [short_value(name) for name in names] for names in (table.columns.tolist(), table.index.tolist())
+    )
+    for names, set_ticks in ((across, axes.set_xticks), (up, axes.set_yticks)):
+        every = -(-len(names) // _MOST_NAMES)
+        set_ticks(np.arange(len(names))[::every] + 0.5, names[::every])
+    every = -(-len(across) // _MOST_NAMES)
+    if sum(map(len, across[::every])) > _MOST_LETTERS:
+        axes.tick_params(axis="x", labelrotation=35, labelsize=8)
+        for text in axes.get_xticklabels():
+            text.set(ha="right", rotation_mode="anchor")
+
+
 def _write_numbers(axes: Axes, values: np.ndarray, colors: np.ndarray) -> None:
+    is_whole = bool(np.all(values[np.isfinite(values)] % 1 == 0))
+    digits = 0 if is_whole else 2
     for (row, column), number in np.ndenumerate(values):
         if not np.isfinite(number):
             continue
@@ -74,7 +99,7 @@ def _write_numbers(axes: Axes, values: np.ndarray, colors: np.ndarray) -> None:
         axes.text(
             column + 0.5,
             row + 0.5,
-            f"{number:.2f}" if abs(number) < 100 else f"{number:.0f}",
+            f"{number:.{digits}f}" if abs(number) < 100 else f"{number:.0f}",
             ha="center",
             va="center",
             fontsize=7,

@@ -47,5 +47,5 @@ def plot_tornado(table: pd.DataFrame, axes: Axes, *, value: str, center: float) 
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(label(value))
-    axes.legend(fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8)
     return axes
