@@ -32,6 +32,7 @@ _SHOWN = (
     "speculation.p99_ttft_ms",
     "speculation.output_throughput",
     "speculation.energy_per_token_joules",
+    "speculation.usd_per_mtok",
     "speculation.spec_decode_acceptance_length",
     "baseline.mean_tpot_ms",
     "baseline.output_throughput",
