@@ -13,7 +13,7 @@ from specsim.report.figures import Plot
 from specsim.report.plots import plot_against_batch, plot_pareto, plot_spread
 from specsim.report.plots.labels import named_value, short_value, words
 from specsim.report.sweep_maps import sweep_maps
-from specsim.sweep.break_even import Estimate, crossings
+from specsim.sweep.break_even import CurvePoint, crossings
 from specsim.sweep.sweep import SENSITIVITY_DESIGNS
 from specsim.sweep.table import SweepTable
 
@@ -139,7 +139,7 @@ def _turns(means: pd.DataFrame, x: str, series: str | None, ratio: str) -> str:
     said = []
     for name, rows in groups:
         line = [
-            Estimate(float(place), float(mean), None, None)
+            CurvePoint(float(place), float(mean), None, None)
             for place, mean in rows.sort_values(x)[[x, ratio]].dropna().itertuples(index=False, name=None)
         ]
         places = [f"{crossing.place:.3g}" for crossing in crossings(line)]
