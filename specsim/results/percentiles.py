@@ -7,14 +7,16 @@ percentile lies is counted request by request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from specsim.arrays import Floats, Ints
 from specsim.results.statistics import Resampling
 
-_REQUESTS_PER_BLOCK = 1024
+_LEAST_BLOCK = 256
+_MOST_BLOCKS = 256
 
 
 def resampled_percentiles(
@@ -34,73 +36,73 @@ def resampled_percentiles(
         Of the prompts.
     """
     known = ~np.isnan(values)
-    unit = resampling.unit[prompt[known]]
-    parts = [weighted_percentiles(values[known], unit, probabilities, w) for w in resampling.weights()]
-    return np.concatenate(parts, axis=1)
+    ranked = Ranked.of(values[known], resampling.unit[prompt[known]], resampling.num_units)
+    return np.concatenate([ranked.percentiles(probabilities, w) for w in resampling.weights()], axis=1)
 
 
-def weighted_percentiles(
-    values: Floats, unit: Ints, probabilities: Sequence[float], weights: Floats
-) -> Floats:
-    """Return percentiles under whole weights of the units, [probabilities, sets]; NaN where nothing counts.
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Requests in the order of a value, cut into blocks."""
 
-    Parameters
-    ----------
-    values
-        Of each request, [requests].
-    unit
-        Of each request, [requests].
-    probabilities
-        Such as 0.99.
-    weights
-        [sets, units].
+    values: Floats
+    """Ascending, [requests]."""
+    unit: Ints
+    """Unit of each, [requests]."""
+    by_block: Floats
+    """Requests of each unit in each block, [units, blocks]."""
+    block_size: int
 
-    Examples
-    --------
-    >>> values, unit = np.array([3.0, 1.0, 2.0]), np.array([0, 1, 1])
-    >>> weighted_percentiles(values, unit, [0.5], np.array([[1.0, 1.0], [2.0, 0.0]])).tolist()
-    [[2.0, 3.0]]
-    """
-    found = np.full((len(probabilities), len(weights)), np.nan)
-    order = np.argsort(values, kind="stable")
-    counts = _BlockCounts(unit[order], weights)
-    some = np.flatnonzero(counts.total > 0)
-    values, total = values[order], counts.total[some]
-    for row, probability in zip(found, probabilities, strict=True):
-        place = (total - 1.0) * probability
-        below = np.floor(place)
-        low = values[counts.at(below, some)]
-        high = values[counts.at(np.minimum(below + 1.0, total - 1.0), some)]
-        row[some] = low + (place - below) * (high - low)
-    return found
+    @classmethod
+    def of(cls, values: Floats, unit: Ints, num_units: int, *, block_size: int | None = None) -> Ranked:
+        """Sort requests by their values, [requests]; ``unit`` says which weight each has, [requests]."""
+        order = np.argsort(values, kind="stable")
+        size = block_size or max(_LEAST_BLOCK, -(-len(values) // _MOST_BLOCKS))
+        num_blocks = max(1, -(-len(values) // size))
+        place = unit[order] * num_blocks + np.arange(len(values)) // size
+        counts = np.bincount(place, minlength=num_units * num_blocks)
+        return cls(values[order], unit[order], counts.reshape(num_units, num_blocks).astype(np.float64), size)
 
+    def percentiles(self, probabilities: Sequence[float], weights: Floats) -> Floats:
+        """Return percentiles under whole weights of the units, [probabilities, sets].
 
-class _BlockCounts:
-    """How many requests count, by block of the sorted requests and set of weights."""
+        Parameters
+        ----------
+        probabilities
+            Such as 0.99.
+        weights
+            [sets, units]; a set under which no request counts has no percentile, NaN.
 
-    def __init__(self, unit: Ints, weights: Floats) -> None:
-        self._unit, self._weights = unit, weights
-        num_blocks = max(1, -(-len(unit) // _REQUESTS_PER_BLOCK))
-        block = np.arange(len(unit)) // _REQUESTS_PER_BLOCK
-        flat = np.bincount(unit * num_blocks + block, minlength=weights.shape[1] * num_blocks)
+        Examples
+        --------
+        >>> ranked = Ranked.of(np.array([3.0, 1.0, 2.0]), np.array([0, 1, 1]), 2)
+        >>> ranked.percentiles([0.5], np.array([[1.0, 1.0], [2.0, 0.0]])).tolist()
+        [[2.0, 3.0]]
+        """
         # Whole numbers below 2^53 in every order of addition, so the product is exact.
-        counts = weights @ flat.reshape(weights.shape[1], num_blocks).astype(np.float64)
-        self._until = np.cumsum(counts, axis=1)
-        self._before = self._until - counts
-        self.total: Floats = self._until[:, -1]
-
-    def at(self, rank: Floats, sets: Ints) -> Ints:
-        """Return which sorted request has a rank, counted from 0, in some of the sets, [sets]."""
-        block = (self._until[sets] <= rank[:, None]).sum(axis=1)
-        found = np.empty(len(sets), np.int64)
-        for number, rows in _by_value(block):
-            start = number * _REQUESTS_PER_BLOCK
-            inside = self._weights[np.ix_(sets[rows], self._unit[start : start + _REQUESTS_PER_BLOCK])]
-            wanted = rank[rows] - self._before[sets[rows], number]
-            found[rows] = start + (np.cumsum(inside, axis=1) <= wanted[:, None]).sum(axis=1)
+        in_block = weights @ self.by_block
+        until = np.cumsum(in_block, axis=1)
+        some = np.flatnonzero(until[:, -1] > 0)
+        weights, until, before = weights[some], until[some], (until - in_block)[some]
+        last = until[:, -1] - 1.0
+        found = np.full((len(probabilities), len(in_block)), np.nan)
+        for row, probability in zip(found, probabilities, strict=True):
+            place = last * probability
+            below = np.floor(place)
+            low, high = (
+                self._values_at(rank, weights, until, before)
+                for rank in (below, np.minimum(below + 1.0, last))
+            )
+            row[some] = low + (place - below) * (high - low)
         return found
 
-
-def _by_value(values: Ints) -> Iterator[tuple[int, Ints]]:
-    for value in np.unique(values).tolist():
-        yield value, np.flatnonzero(values == value)
+    def _values_at(self, rank: Floats, weights: Floats, until: Floats, before: Floats) -> Floats:
+        """Return the value of a rank, counted from 0, in each set, [sets], given the counts by block."""
+        block = (until <= rank[:, None]).sum(axis=1)
+        found = np.empty(len(rank))
+        for number in np.unique(block).tolist():
+            rows = np.flatnonzero(block == number)
+            inside = slice(number * self.block_size, (number + 1) * self.block_size)
+            counts = np.cumsum(weights[rows][:, self.unit[inside]], axis=1)
+            wanted = rank[rows] - before[rows, number]
+            found[rows] = self.values[inside][(counts <= wanted[:, None]).sum(axis=1)]
+        return found

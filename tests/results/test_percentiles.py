@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specsim.results import percentiles
-from specsim.results.percentiles import resampled_percentiles, weighted_percentiles
+from specsim.results.percentiles import Ranked, resampled_percentiles
 from specsim.results.statistics import MAX_UNITS, Resampling
 from specsim.streams import RandomStreams
 
@@ -17,15 +16,14 @@ from specsim.streams import RandomStreams
     st.lists(st.tuples(st.floats(1, 100), st.integers(0, 5)), min_size=1, max_size=40),
     st.lists(st.integers(0, 3), min_size=6, max_size=6),
     st.floats(0, 1),
-    st.sampled_from([1, 3, 1024]),
+    st.sampled_from([1, 3, None]),
 )
 def test_a_weighted_percentile_is_that_of_the_repeated_sample(
-    drawn: list[tuple[float, int]], weights: list[int], probability: float, block: int
+    drawn: list[tuple[float, int]], weights: list[int], probability: float, block: int | None
 ) -> None:
     values, unit = np.array([value for value, _ in drawn]), np.array([unit for _, unit in drawn])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(percentiles, "_REQUESTS_PER_BLOCK", block)
-        ((found,),) = weighted_percentiles(values, unit, [probability], np.array([weights], np.float64))
+    ranked = Ranked.of(values, unit, 6, block_size=block)
+    ((found,),) = ranked.percentiles([probability], np.array([weights], np.float64))
     repeated = np.repeat(values, np.array(weights)[unit])
     if len(repeated):
         assert found == pytest.approx(np.percentile(repeated, 100 * probability))
