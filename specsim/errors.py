@@ -56,6 +56,19 @@ class ConfigError(SpecsimError, ValueError):
         )
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
+    @classmethod
+    def at(cls, path: str, message: str) -> ConfigError:
+        """Return the fault of one key of a scenario; who holds its file adds the line.
+
+        Parameters
+        ----------
+        path
+            Dotted path of the key.
+        message
+            What is wrong there.
+        """
+        return cls([Fault("", None, None, path, message)])
+
 
 class DomainError(SpecsimError, ValueError):
     """An argument outside what a formula or a measured grid covers; nothing is extrapolated."""

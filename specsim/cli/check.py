@@ -54,7 +54,8 @@ def _checked(file: Path) -> str:
     """Load a file as what it is, and say what that is."""
     from specsim.config import read
     from specsim.engine.prepare import prepare
-    from specsim.engine.round_source import rounds_of
+    from specsim.engine.round_source import check_rounds
+    from specsim.errors import ConfigError
     from specsim.hardware import load_model, load_profile
     from specsim.scenario import scenario_of
 
@@ -64,7 +65,10 @@ def _checked(file: Path) -> str:
     kind = _kind(document)
     if kind == "scenario":
         scenario = scenario_of(document)
-        rounds_of(prepare(scenario), speculates=scenario.speculative_config is not None)
+        try:
+            check_rounds(prepare(scenario))
+        except ConfigError as error:
+            raise document.placed(error) from None
         return f"{kind} {scenario.name!r}"
     if kind == "model":
         return f"{kind} {load_model(path).name!r}"

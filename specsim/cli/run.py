@@ -82,6 +82,7 @@ def run(
     from specsim.errors import ConfigError, GateError
     from specsim.results.objectives import missed_objectives
     from specsim.results.writer import check_folder, write
+    from specsim.scenario.load import placed_faults
 
     flags = {
         "target.model": target,
@@ -102,8 +103,13 @@ def run(
     loaded = _load(scenario, is_described=is_described, overrides=overrides)
     if output is not None:
         check_folder(output)
-    with token_progress() as progress:
-        result = simulate(loaded, progress=progress)
+    try:
+        with token_progress() as progress:
+            result = simulate(loaded, progress=progress)
+    except ConfigError as error:
+        if scenario is None and is_described:
+            raise
+        raise placed_faults(error, scenario or DEFAULT_SCENARIO, overrides=overrides) from None
     summary = result.summary()
     fault = None
     if output is not None:

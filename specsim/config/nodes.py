@@ -103,6 +103,15 @@ class Document:
             node = below
         return node.place.fault(path, message)
 
+    def placed(self, error: ConfigError) -> ConfigError:
+        """Return an error with its faults placed in this document, as far as they name a key and no file."""
+        return ConfigError(
+            [
+                self.fault(fault.path, fault.message) if fault.path and not fault.file else fault
+                for fault in error.faults
+            ]
+        )
+
     def put(self, path: str, node: Node, *, key_place: Place | None = None) -> Document:
         """Return a document with the node at a dotted path; missing mappings on the way are made.
 

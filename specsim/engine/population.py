@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from specsim.arrays import Bools, Ints
 from specsim.errors import ConfigError
-from specsim.scenario import Scenario
-from specsim.speculation import RatesSpec, RecordedPaths
+from specsim.scenario import RequestClass, Scenario
+from specsim.speculation import BuildContext, RatesSpec, RecordedPaths
 from specsim.speculation.distributions import Distributions, Ending, PathDistributions
 from specsim.speculation.mixture import MixedPaths
 from specsim.streams import RandomStreams
@@ -66,7 +66,7 @@ def populate(scenario: Scenario, streams: RandomStreams) -> Population:
         shares=tuple(entry.share for entry in classes),
     )
     context = scenario.build_context()
-    built = [(entry.distributions or _NO_DRAFT).build(context) for entry in classes]
+    built = [_built(scenario, number, entry, context) for number, entry in enumerate(classes)]
     count = len(requests)
     population = Population(
         requests=requests,
@@ -83,12 +83,29 @@ def populate(scenario: Scenario, streams: RandomStreams) -> Population:
     return population
 
 
+def _built(scenario: Scenario, number: int, entry: RequestClass, context: BuildContext) -> Distributions:
+    """Return the distributions of a class; faults name the key that holds them."""
+    try:
+        return (entry.distributions or _NO_DRAFT).build(context)
+    except ConfigError as error:
+        classes = scenario.workload.classes
+        own = f"workload.classes.{number}." if classes and classes[number].distributions is not None else ""
+        raise ConfigError(
+            [
+                replace(fault, path=f"{own}{fault.path}") if fault.path.startswith("distributions") else fault
+                for fault in error.faults
+            ]
+        ) from None
+
+
 def _mixed(built: list[Distributions], requests: Requests) -> Distributions:
     if len(built) == 1:
         return built[0]
     paths = [distributions for distributions in built if distributions.offers != "conditional"]
     if len(paths) < len(built):
-        raise ConfigError("workload.classes: only rates and traces can be mixed, explicit p and q cannot")
+        raise ConfigError.at(
+            "workload.classes", "only rates and traces can be mixed, explicit p and q cannot"
+        )
     return MixedPaths(paths, request_class=requests.request_class, index_in_class=requests.index_in_class)
 
 

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from specsim.engine.prepare import Prepared
 from specsim.engine.tree_cost import tree_round_s
-from specsim.errors import ConfigError
+from specsim.errors import ConfigError, DomainError, Fault
+from specsim.scenario import Scenario
 from specsim.scenario.kinds import DraftSourceSpec
-from specsim.speculation import BuildContext, ChainSpec, PlainRounds, RoundSource, TreeShape, build_rounds
+from specsim.speculation import (
+    BuildContext,
+    ChainSpec,
+    PlainRounds,
+    RoundSource,
+    Sequences,
+    TreeShape,
+    build_rounds,
+)
 from specsim.speculation.tree import FixedTreeSpec
 
 
@@ -32,17 +43,50 @@ def rounds_of(prepared: Prepared, *, speculates: bool) -> RoundSource:
             draft_source = scenario.draft_source_spec.build(costed, distributions)
         else:
             tree = _tree_along_path(scenario.draft_source_spec, costed)
-    return build_rounds(
-        distributions,
-        scenario.lookahead.build(context),
-        scenario.verifier_spec.build(context),
-        streams=prepared.streams,
-        num_output_tokens=population.num_output_tokens,
-        num_speculative_tokens=scenario.num_speculative_tokens if speculates else 0,
-        shorten_last_draft=scenario.shorten_last_draft,
-        draft_source=draft_source,
-        tree=tree,
-    )
+    try:
+        return build_rounds(
+            distributions,
+            scenario.lookahead.build(context),
+            scenario.verifier_spec.build(context),
+            streams=prepared.streams,
+            num_output_tokens=population.num_output_tokens,
+            num_speculative_tokens=scenario.num_speculative_tokens if speculates else 0,
+            shorten_last_draft=scenario.shorten_last_draft,
+            draft_source=draft_source,
+            tree=tree,
+        )
+    except ConfigError as error:
+        raise ConfigError([_of_given_key(fault, scenario) for fault in error.faults]) from None
+
+
+def _of_given_key(fault: Fault, scenario: Scenario) -> Fault:
+    """Return the fault of a key that was left out as one of the key that it clashes with."""
+    if fault.path == "verifier" and scenario.verifier is None:
+        config = scenario.speculative_config
+        by_name = config is not None and config.rejection_sample_method is not None
+        other = "draft_source" if scenario.draft_source is not None else "distributions"
+        return replace(fault, path="speculative_config.rejection_sample_method" if by_name else other)
+    return fault
+
+
+def check_rounds(prepared: Prepared) -> None:
+    """Ask for the first round of a scenario, without effect, so that what cannot make it says so.
+
+    Raises
+    ------
+    ConfigError
+        Where the verifier, the draft source or the lookahead does not fit the distributions.
+    """
+    scenario, population = prepared.scenario, prepared.population
+    rounds = rounds_of(prepared, speculates=scenario.speculative_config is not None)
+    num_tokens = int(population.num_output_tokens[0])
+    if num_tokens < 2:
+        return
+    first = Sequences(request=np.array([0]), position=np.array([1]), remaining=np.array([num_tokens - 1]))
+    try:
+        rounds.peek(first, horizon=1)
+    except DomainError as error:
+        raise ConfigError.at("distributions", str(error)) from None
 
 
 def _tree_along_path(spec: DraftSourceSpec, context: BuildContext) -> TreeShape | None:
@@ -51,7 +95,8 @@ def _tree_along_path(spec: DraftSourceSpec, context: BuildContext) -> TreeShape 
         return None
     if isinstance(spec, FixedTreeSpec) and spec.siblings_in(context) == "certain":
         return spec.shape(context)
-    raise ConfigError(
-        "draft_source: a recorded text has its own draft; beside it there is a tree of the most probable"
-        " tokens (tree or sequoia, siblings: certain), no other"
+    raise ConfigError.at(
+        "draft_source",
+        "a recorded text has its own draft; beside it there is a tree of the most probable"
+        " tokens (tree or sequoia, siblings: certain), no other",
     )

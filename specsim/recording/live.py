@@ -82,7 +82,9 @@ class LivePair:
     def text(self, request: int, tokens: Ints, position: int) -> Ints:
         """Prompt and continuation of a request, token ids, [L]."""
         if position > self.num_context_tokens:
-            raise DomainError(f"distributions.max_tokens: a request went on past {self._max_tokens} tokens")
+            raise ConfigError.at(
+                "distributions.max_tokens", f"a request went on past {self._max_tokens} tokens"
+            )
         prompt = self._prompts[request % len(self._prompts)]
         return np.concatenate([prompt, tokens[tokens.size - position :]])
 
@@ -170,7 +172,7 @@ def build_live(spec: LiveSpec, context: BuildContext) -> LivePair:
     prompt_sets = [load_prompt_set(name) for name in spec.prompts]
     prompts = [prompt.tokens for prompt in encode_prompts(prompt_sets, target)]
     if not prompts:
-        raise ConfigError("distributions.prompts: name at least one prompt set")
+        raise ConfigError.at("distributions.prompts", "name at least one prompt set")
     return LivePair(
         target,
         draft,
@@ -185,7 +187,7 @@ def _draft(spec: LiveSpec, target: LanguageModel, warp: Warp, folder: Path) -> C
     if spec.draft.startswith(_EXIT):
         layers = spec.draft.removeprefix(_EXIT)
         if not layers.isdecimal():
-            raise ConfigError(f"distributions.draft: '{spec.draft}': exit:LAYERS needs a whole number")
+            raise ConfigError.at("distributions.draft", f"'{spec.draft}': exit:LAYERS needs a whole number")
         return early_exit(target, int(layers), warp)
     model = load_language_model(_found(spec.draft, folder), device=target.device.type, dtype=target.dtype)
     return model_draft(target, model, warp)

@@ -31,9 +31,10 @@ class IndependentChainsSpec(Spec):
         """Return the source."""
         length, rest = divmod(context.num_speculative_tokens, self.num_chains)
         if rest:
-            raise ConfigError(
-                f"draft_source.num_chains: num_speculative_tokens {context.num_speculative_tokens} is not a"
-                f" multiple of {self.num_chains}"
+            raise ConfigError.at(
+                "draft_source.num_chains",
+                f"num_speculative_tokens {context.num_speculative_tokens} is not a"
+                f" multiple of {self.num_chains}",
             )
         return IndependentChainsDraft(distributions, num_chains=self.num_chains, length=length)
 

@@ -52,8 +52,8 @@ class LiveSpec(Spec):
         try:
             builder = import_module(_BUILDER)
         except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"distributions: live models need {error.name}, not installed:"
-                " pip install 'specsim-llm[models]'"
+            raise ConfigError.at(
+                "distributions",
+                f"live models need {error.name}, not installed: pip install 'specsim-llm[models]'",
             ) from None
         return cast("ConditionalDistributions", builder.build_live(self, context))

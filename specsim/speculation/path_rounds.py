@@ -57,10 +57,10 @@ class PathRounds:
         tree: TreeShape | None = None,
     ) -> None:
         if policy.reads == "batch":
-            raise ConfigError("lookahead: a policy that reads the batch cannot be replayed along a path")
+            raise ConfigError.at("lookahead", "a policy that reads the batch cannot be replayed along a path")
         if policy.reads == "signals" and tree is not None:
-            raise ConfigError(
-                "lookahead: a policy that reads the draft's confidence is for chains, not for trees"
+            raise ConfigError.at(
+                "lookahead", "a policy that reads the draft's confidence is for chains, not for trees"
             )
         self._tree = tree
         self._nodes_upto = None if tree is None else np.searchsorted(tree.depths, np.arange(tree.depth + 1))

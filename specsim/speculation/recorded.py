@@ -57,7 +57,7 @@ class TraceSpec(Spec):
         candidates = [folder / given, given]
         found = next((candidate for candidate in candidates if candidate.exists()), None)
         if found is None:
-            raise ConfigError(f"distributions.path: no trace '{self.path}' (searched: {folder} and .)")
+            raise ConfigError.at("distributions.path", f"no trace '{self.path}' (searched: {folder} and .)")
         return found
 
     def build(self, context: BuildContext) -> RecordedPaths:
@@ -65,9 +65,10 @@ class TraceSpec(Spec):
         trace = Trace.load(self.find(context.folder))
         header = trace.header
         if self.temperature is not None and self.temperature != header.temperature:
-            raise ConfigError(
-                f"distributions.temperature: the trace was recorded at {header.temperature:g}, not"
-                f" {self.temperature:g}; the target's temperature is part of the path: record another trace"
+            raise ConfigError.at(
+                "distributions.temperature",
+                f"the trace was recorded at {header.temperature:g}, not"
+                f" {self.temperature:g}; the target's temperature is part of the path: record another trace",
             )
         trace = self._chosen(trace)
         is_changed = self.draft_temperature not in (None, header.draft_temperature)
@@ -117,7 +118,9 @@ class RecordedPaths:
         is_rewarped: bool = False,
     ) -> None:
         if imputation != "none" and trace.logged_drafts is None:
-            raise ConfigError("distributions.imputation: only a log of accepted lengths has gaps to fill")
+            raise ConfigError.at(
+                "distributions.imputation", "only a log of accepted lengths has gaps to fill"
+            )
         self.trace = trace
         self._imputation = imputation
         self._is_rewarped = is_rewarped
@@ -133,14 +136,16 @@ class RecordedPaths:
         tables = (trace.proposal_token, trace.q_from_start)
         self._depth = next((table.shape[1] for table in tables if table is not None), None)
         if self._depth is not None and num_speculative_tokens > self._depth:
-            raise ConfigError(
-                f"num_speculative_tokens: {num_speculative_tokens} is more than the depth of"
-                f" {self._depth} that the trace of '{trace.header.draft}' holds"
+            raise ConfigError.at(
+                "speculative_config.num_speculative_tokens",
+                f"{num_speculative_tokens} is more than the depth of"
+                f" {self._depth} that the trace of '{trace.header.draft}' holds",
             )
         if trace.q_from_start is not None and draft_sample_method == "greedy":
-            raise ConfigError(
-                f"draft_sample_method: greedy needs the argmax of each head, which the trace of"
-                f" '{trace.header.draft}' does not hold; use probabilistic"
+            raise ConfigError.at(
+                "speculative_config.draft_sample_method",
+                f"greedy needs the argmax of each head, which the trace of"
+                f" '{trace.header.draft}' does not hold; use probabilistic",
             )
         self._target = trace.p_token.astype(np.float64)
         self._draft = self._of_scalars(draft_sample_method)
@@ -274,9 +279,10 @@ class RecordedPaths:
         if policy.reads in ("nothing", "history") and self._drafts_as_logged(policy, num_speculative_tokens):
             return self.trace.header.log == "in_order"
         if self._imputation == "none":
-            raise ConfigError(
-                "distributions.imputation: the log holds other draft lengths than the lookahead drafts;"
-                " use the logged lengths, or say 'momentum' to fill in what was never drafted"
+            raise ConfigError.at(
+                "distributions.imputation",
+                "the log holds other draft lengths than the lookahead drafts;"
+                " use the logged lengths, or say 'momentum' to fill in what was never drafted",
             )
         return False
 
@@ -335,8 +341,9 @@ def _rewarped(trace: Trace, temperature: float) -> Trace:
     rewarped = rewarp_draft(trace, temperature)
     error = float(rewarped.overlap_error.mean())
     if error > _MOST_REWARPING_ERROR:
-        raise ConfigError(
-            f"distributions.draft_temperature: at {temperature:g} the acceptance would be uncertain by"
-            f" {error:.3f}, more than {_MOST_REWARPING_ERROR:g}: too much lies outside the recorded tokens"
+        raise ConfigError.at(
+            "distributions.draft_temperature",
+            f"at {temperature:g} the acceptance would be uncertain by"
+            f" {error:.3f}, more than {_MOST_REWARPING_ERROR:g}: too much lies outside the recorded tokens",
         )
     return rewarped.trace

@@ -53,8 +53,9 @@ def rewarp_draft(trace: Trace, temperature: float) -> Rewarped:
     if not temperature > 0:
         raise DomainError(f"draft_temperature: above 0, not {temperature}")
     if trace.union_ids is None or trace.q_token is None or trace.header.draft_temperature <= 0:
-        raise ConfigError(
-            "draft_temperature: only a trace of a sampled draft recorded with unions can be changed"
+        raise ConfigError.at(
+            "distributions.draft_temperature",
+            "only a trace of a sampled draft recorded with unions can be changed",
         )
     assert trace.log_p is not None
     assert trace.log_q is not None

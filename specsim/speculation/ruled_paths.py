@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from specsim.arrays import Floats, Ints
-from specsim.errors import ConfigError
+from specsim.errors import ConfigError, DomainError
 from specsim.speculation.distributions import HasProbabilities, Path, PathDistributions, Signals
 from specsim.speculation.logged import HasOwnLengths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
@@ -28,9 +28,10 @@ def path_law(verifier: Verifier) -> Callable[[Floats, Floats], Floats]:
         return kept_given_text
     if isinstance(verifier, PathVerifier):
         return verifier.along_path
-    raise ConfigError(
-        "verifier: needs p and q after any prefix, not along a recorded text, where it has no exact replay;"
-        " use explicit, ngram or live distributions, or another rule"
+    raise ConfigError.at(
+        "verifier",
+        "needs p and q after any prefix, not along a recorded text, where it has no exact replay;"
+        " use explicit, ngram or live distributions, or another rule",
     )
 
 
@@ -57,9 +58,10 @@ class RuledPaths:
     def __init__(self, paths: PathDistributions, verifier: Verifier) -> None:
         self._keep = path_law(verifier)
         if paths.offers == "acceptance" or not isinstance(paths, HasProbabilities):
-            raise ConfigError(
-                "verifier: needs p and q along the path, which rates and logs of accepted lengths lack;"
-                " use token, or a recorded trace"
+            raise ConfigError.at(
+                "verifier",
+                "needs p and q along the path, which rates and logs of accepted lengths lack;"
+                " use token, or a recorded trace",
             )
         self._paths: PathDistributions = paths
         self._probabilities = paths.probabilities
@@ -68,7 +70,10 @@ class RuledPaths:
         if first is not None:
             # A rule may refuse what it is asked about; better before anything runs.
             at = np.arange(first.num_tokens)
-            self.acceptance(np.zeros_like(at), at, 1)
+            try:
+                self.acceptance(np.zeros_like(at), at, 1)
+            except DomainError as error:
+                raise ConfigError.at("verifier", str(error)) from None
 
     def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
         """Tell whether the paths are as recorded."""

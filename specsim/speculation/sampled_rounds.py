@@ -299,10 +299,10 @@ class SampledRounds:
 
 def _refuse_mismatch(draft_source: DraftSource, verifier: Verifier, policy: LookaheadPolicy) -> None:
     if policy.reads == "batch":
-        raise ConfigError("lookahead: a policy that reads the batch is not supported")
+        raise ConfigError.at("lookahead", "a policy that reads the batch is not supported")
     if policy.reads == "signals" and draft_source.siblings != "one":
-        raise ConfigError(
-            "lookahead: a policy that reads the draft's confidence is for chains, not for trees"
+        raise ConfigError.at(
+            "lookahead", "a policy that reads the draft's confidence is for chains, not for trees"
         )
     refuse_siblings(draft_source.siblings, verifier)
 
@@ -310,9 +310,9 @@ def _refuse_mismatch(draft_source: DraftSource, verifier: Verifier, policy: Look
 def refuse_siblings(siblings: Siblings, verifier: Verifier) -> None:
     """Raise a ConfigError where a rule is not stated for drafts of such siblings."""
     if siblings not in verifier.siblings:
-        raise ConfigError(
-            f"verifier: not stated for drafts whose siblings are '{siblings}';"
-            f" it takes {', '.join(verifier.siblings)}"
+        raise ConfigError.at(
+            "verifier",
+            f"not stated for drafts whose siblings are '{siblings}'; it takes {', '.join(verifier.siblings)}",
         )
 
 

@@ -68,7 +68,7 @@ def build_rounds(
     """
     if distributions.offers != "conditional":
         if draft_source is not None:
-            raise ConfigError("draft_source: is for p and q after any prefix; a path fixes the draft")
+            raise ConfigError.at("draft_source", "is for p and q after any prefix; a path fixes the draft")
         refuse_siblings("one" if tree is None else "certain", verifier)
         if tree is not None:
             distributions = TreePaths(distributions, tree)

@@ -72,9 +72,10 @@ class TreeSpec(FixedTreeSpec):
         """Return the tree, which must have as many nodes as a round drafts."""
         shape = self._tree()
         if shape.num_nodes != context.num_speculative_tokens:
-            raise ConfigError(
-                f"draft_source: a tree of {shape.num_nodes} nodes, but num_speculative_tokens is"
-                f" {context.num_speculative_tokens}; they must be equal"
+            raise ConfigError.at(
+                "draft_source",
+                f"a tree of {shape.num_nodes} nodes, but num_speculative_tokens is"
+                f" {context.num_speculative_tokens}; they must be equal",
             )
         return shape
 

@@ -66,14 +66,16 @@ class TreePaths:
         children = shape.children
         known = paths.num_ranked if isinstance(paths, HasRanks) else 0
         if not isinstance(paths, HasRanks) or not isinstance(paths, HasProbabilities) or known == 0:
-            raise ConfigError(
-                "draft_source: a tree along a recorded text needs the ranks of its tokens in the draft, from"
-                " the trace of a model's draft, with unions where a node has more than one child"
+            raise ConfigError.at(
+                "draft_source",
+                "a tree along a recorded text needs the ranks of its tokens in the draft, from"
+                " the trace of a model's draft, with unions where a node has more than one child",
             )
         if children.shape[1] > known:
-            raise ConfigError(
-                f"draft_source: a node has {children.shape[1]} children, but the trace ranks only the draft's"
-                f" {known} most probable tokens; record it with larger unions"
+            raise ConfigError.at(
+                "draft_source",
+                f"a node has {children.shape[1]} children, but the trace ranks only the draft's"
+                f" {known} most probable tokens; record it with larger unions",
             )
         self._paths: PathDistributions = paths
         self._ranks, self._probabilities = paths.ranks, paths.probabilities

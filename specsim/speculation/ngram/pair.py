@@ -44,7 +44,7 @@ class NgramSpec(Spec):
         given = Path(self.path)
         found = next((file for file in (context.folder / given, given) if file.exists()), None)
         if found is None:
-            raise ConfigError(f"distributions.path: no n-gram counts '{self.path}'")
+            raise ConfigError.at("distributions.path", f"no n-gram counts '{self.path}'")
         return NgramPair(load_counts(found), draft_order=self.draft_order, temperature=self.temperature)
 
 
