@@ -71,10 +71,11 @@ def _best_lookahead(points: pd.DataFrame, ratio: str, axes: Sequence[str]) -> It
     note = " The best of several K is an upper end."
     yield _plot(table, ratio, (y, x), f"{words(ratio).capitalize()} at its best K", f"{ratio}-map", note)
     chosen = best.pivot_table(index=y, columns=x, values=_LOOKAHEAD, observed=True)
+    ends = dict.fromkeys(f"{end:g}" for end in (chosen.min().min(), chosen.max().max()))
     yield Plot(
         f"{ratio}-best-k".replace(".", "-"),
         f"Best K for {words(ratio)}",
-        f"From {chosen.min().min():g} to {chosen.max().max():g} draft tokens a round.",
+        f"{' to '.join(ends)} draft tokens a round.",
         lambda axes: plot_map(chosen, axes, x=x, y=y, value=_LOOKAHEAD, is_ratio=False),
         height_in=_height_in(chosen),
     )

@@ -179,7 +179,7 @@ def _pareto(points: pd.DataFrame) -> Iterator[Plot]:
     yield Plot(
         "pareto",
         "Latency, throughput" + (" and energy" if has_energy else ""),
-        f"{len(best)} of {len(points)} points are not beaten in all of them, from {ends[0]} to {ends[1]}."
+        f"{len(best)} of {len(points)} points are beaten in all by none: {' to '.join(dict.fromkeys(ends))}."
         + (" Larger marks: more joules a token." if has_energy else ""),
         lambda axes: plot_pareto(
             marked, axes, x=latency, y=throughput, energy=energy if has_energy else None, is_best="is_best"

@@ -43,11 +43,12 @@ def print_sweep(table: SweepTable, stream: TextIO, *, folder: Path | None = None
         for name, title in _shown_figures(table)
         if name in table.columns
     ]
-    titles = ["point", *short_keys(table.axes), "verdict", *(title for title, _ in columns)]
+    varied, fixed = _varied(table)
+    titles = ["point", *short_keys(varied), "verdict", *(title for title, _ in columns)]
     rows = [
         [
             str(number),
-            *(shown_value(table.columns[axis][row]) for axis in table.axes),
+            *(shown_value(table.columns[axis][row]) for axis in varied),
             _verdict(table, row),
             *(_estimate(estimates[at]) for _, estimates in columns),
         ]
@@ -57,6 +58,9 @@ def print_sweep(table: SweepTable, stream: TextIO, *, folder: Path | None = None
     if len(points) > _MAX_ROWS:
         where = "in --json, or written with -o" if folder is None else f"in {folder / 'sweep.parquet'}"
         stream.write(f"and {len(points) - _MAX_ROWS} more points {where}\n")
+    if fixed:
+        named = (f"{axis}={shown_value(table.columns[axis][0])}" for axis in fixed)
+        stream.write(f"At every point: {', '.join(named)}.\n")
     for line in _analysis(table):
         stream.write(f"{line}\n")
     stream.write(f"\n{_reading(table)}\n")
@@ -75,6 +79,12 @@ def short_keys(keys: Sequence[str]) -> list[str]:
         word if last.count(word) == 1 and key not in REFERENCES else key
         for key, word in zip(keys, last, strict=True)
     ]
+
+
+def _varied(table: SweepTable) -> tuple[list[str], list[str]]:
+    """Return the axes that have several values, and those that have one at all of several points."""
+    varied = [axis for axis in table.axes if len(set(table.columns[axis])) > 1]
+    return (varied, [axis for axis in table.axes if axis not in varied]) if varied else (list(table.axes), [])
 
 
 def _headline(table: SweepTable) -> str:
