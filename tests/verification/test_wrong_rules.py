@@ -22,7 +22,7 @@ from specsim.speculation import (
 from specsim.speculation.markov import random_markov_pair
 from specsim.speculation.prove import Subject, prove, round_law, two_rounds_p_value
 from specsim.speculation.prove.proof import LEAST_P_VALUE
-from specsim.speculation.sampling import draw, keep_probabilities
+from specsim.speculation.sampling import draw, keep_probabilities, kept_given_text
 from specsim.speculation.uniforms import RoundUniforms, Uniforms
 from specsim.speculation.verify.block import _prefix_ratios, _vouching
 from specsim.speculation.verify.chain import at_tokens, is_drafted
@@ -146,6 +146,22 @@ class _BlockWithTokenResidual(BlockVerifier):
         return TokenVerifier().next_token(draft, target, last)
 
 
+class _BlockReplayedAsToken(BlockVerifier):
+    """Block verification that is replayed along a text as token verification is."""
+
+    def along_path(self, target: Floats, draft: Floats) -> Floats:
+        return kept_given_text(target, draft)
+
+
+def test_a_replay_that_is_not_the_rules_is_found_out() -> None:
+    wrong = subject(_BlockReplayedAsToken(), chain(3), _V3)
+    law = round_law(wrong)
+    assert law.total_variation < 1e-12
+    assert law.replay_total_variation is not None
+    assert law.replay_total_variation > 1e-3
+    assert not prove([wrong], num_requests=2000).passed
+
+
 class _BlockStopsAtFirstFailure(BlockVerifier):
     """Stops at the first draft that does not vouch, instead of keeping up to the last that does."""
 
@@ -231,6 +247,7 @@ def test_draft_draws_keyed_by_output_position_and_so_reused_are_found_out() -> N
     wrong = _DraftsKeyedByPosition(pair, source, TokenVerifier(), RestsAfterThree())
     assert two_rounds_p_value(right, num_requests=20_000, seed=0) > LEAST_P_VALUE
     assert two_rounds_p_value(wrong, num_requests=20_000, seed=0) < LEAST_P_VALUE
+    assert not prove([wrong], seed=0).passed
 
 
 class _TextbookBlock(SampledRounds):

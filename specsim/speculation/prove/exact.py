@@ -53,7 +53,7 @@ class RoundLaw:
     """Drafts that can be kept in a row at most, D."""
     replay_total_variation: float | None
     """Total variation of a replay along the text from the round, both as joint laws of drafts kept and tokens
-    emitted; None: no chain, or a rule that does not replay."""
+    emitted; None: siblings that are drawn, or a rule that does not replay."""
 
     @property
     def num_tokens(self) -> int:
@@ -117,7 +117,8 @@ def round_law(subject: Subject) -> RoundLaw:
             subject,
             first,
             path_law(subject.verifier),
-            drafted=seen.draft[:, 0],
+            token=seen.draft[:, 0],
+            parent=seen.draft[:, 1],
             start=luck.start,
             weight=luck.weight,
         )
@@ -138,9 +139,9 @@ def round_law(subject: Subject) -> RoundLaw:
 
 
 def _is_replayed(subject: Subject) -> bool:
-    """Tell whether the engine would replay the rule along a recorded text, which fixes a chain."""
-    is_chain = subject.draft_source.siblings == "one"
-    return is_chain and subject.policy.reads != "signals" and subject.verifier.needs != "conditional"
+    """Tell whether the rule replays such drafts along a text: whole chains, and trees that no luck decides."""
+    is_known = subject.draft_source.siblings in ("one", "certain")
+    return is_known and subject.policy.reads == "nothing" and subject.verifier.needs != "conditional"
 
 
 @dataclass(slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.arrays import Floats, Ints
-from specsim.speculation.prove.strings import string_law, string_numbers
+from specsim.speculation.draft import node_depths
+from specsim.speculation.prove.strings import string_law
 from specsim.speculation.prove.subject import Subject
 
 
@@ -16,33 +17,34 @@ def replayed_endings(
     first: Ints,
     keep: Callable[[Floats, Floats], Floats],
     *,
-    drafted: Ints,
+    token: Ints,
+    parent: Ints,
     start: Ints,
     weight: Floats,
 ) -> list[Floats]:
-    """Law of the strings that a round of a chain emits where it is replayed along every text.
+    """Law of the strings that a round emits where it is replayed along every text.
 
     Parameters
     ----------
     subject
-        Distributions and a chain draft of depth D.
+        Distributions and a draft of depth D: a chain, or a tree that is a function of the prefix.
     first
         Tokens at output position 0, [firsts].
     keep
         Probability that each draft is kept, of p and q along the text.
-    drafted, start, weight
-        Chains that are drafted, [rows, D], after which first token, [rows], and how likely each is, [rows].
+    token, parent
+        Drafts, [rows, N] each; -1 pads.
+    start, weight
+        After which first token each is drafted, and how likely it is, [rows].
 
     Returns
     -------
     list
         Of the strings of 1 … D + 1 tokens, [firsts, V^length] each, numbered in base V.
     """
-    size, depth = subject.distributions.vocabulary_size, drafted.shape[1]
+    size, depth = subject.distributions.vocabulary_size, subject.draft_source.depth
     texts = [string_law(subject.distributions, first, length) for length in range(depth + 2)]
-    drafts = [
-        _law_of_drafts(drafted[:, :length], start, weight, first.size, size) for length in range(depth + 1)
-    ]
+    drafts = _laws_of_drafts(token, parent, start, weight, num_firsts=first.size, size=size, depth=depth)
     p, q = (
         np.stack([_given_before(laws, level, depth, size) for level in range(1, depth + 1)], axis=-1)
         for laws in (texts, drafts)
@@ -57,12 +59,21 @@ def replayed_endings(
     return [*endings, texts[depth + 1] * np.repeat(at_least[:, :, depth], size, axis=1)]
 
 
-def _law_of_drafts(drafted: Ints, start: Ints, weight: Floats, num_firsts: int, size: int) -> Floats:
-    """Probability that the draft begins with each string, [firsts, V^length]; none begins with padding."""
-    is_whole = (drafted >= 0).all(axis=1)
-    law: Floats = np.zeros((num_firsts, size ** drafted.shape[1]))
-    np.add.at(law, (start[is_whole], string_numbers(drafted[is_whole], size)), weight[is_whole])
-    return law
+def _laws_of_drafts(
+    token: Ints, parent: Ints, start: Ints, weight: Floats, *, num_firsts: int, size: int, depth: int
+) -> list[Floats]:
+    """Probability that a draft holds each string from its root, of 0 … D tokens, [firsts, V^length] each."""
+    rows = np.arange(len(token))
+    laws: list[Floats] = [np.zeros((num_firsts, size**length)) for length in range(depth + 1)]
+    np.add.at(laws[0][:, 0], start, weight)
+    number, level = np.zeros_like(token), node_depths(parent)
+    for node in range(token.shape[1]):
+        above = np.where(parent[:, node] < 0, 0, number[rows, parent[:, node]])
+        number[:, node] = above * size + token[:, node]
+        for length in range(1, depth + 1):
+            is_here = (level[:, node] == length - 1) & (token[:, node] >= 0)
+            np.add.at(laws[length], (start[is_here], number[is_here, node]), weight[is_here])
+    return laws
 
 
 def _given_before(laws: list[Floats], level: int, depth: int, size: int) -> Floats:
