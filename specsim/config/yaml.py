@@ -34,7 +34,8 @@ _INTEGER = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INFINITE = re.compile(r"\+?\.(inf|Inf|INF)")
+_NOT_FINITE = re.compile(r"-\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
 def parse(text: str, *, file: str = "<text>") -> Document:
@@ -223,6 +224,9 @@ class _Builder:
         for pattern, base in ((_INTEGER, 10), (_OCTAL, 8), (_HEXADECIMAL, 16)):
             if pattern.fullmatch(text):
                 return self._integer(text, base, place)
+        if _INFINITE.fullmatch(text):
+            # JSON knows no infinity; a key that allows it takes the word, and every other refuses that.
+            return "inf"
         if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not math.isfinite(float(text))):
             self._faults.append(place.fault(self._path_here(), f"{shortened(text)} is not a finite number"))
             return 0.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from specsim.arrays import Floats, Ints
 from specsim.config.base import Spec, refuse
@@ -76,6 +77,16 @@ class RequestClassSpec(LengthsSpec):
     """Fraction of the requests; the shares of all classes sum to 1."""
 
 
+def _word_of_infinity(given: object) -> object:
+    """Return infinity as the word that stands for it in a file, anything else as it is."""
+    return "inf" if isinstance(given, float) and given == math.inf else given
+
+
+_Rate = Annotated[
+    Annotated[float, Field(ge=1e-9, le=1e9)] | Literal["inf"], BeforeValidator(_word_of_infinity)
+]
+
+
 class ArrivalSpec(Spec):
     """How many requests there are and when they arrive."""
 
@@ -83,8 +94,8 @@ class ArrivalSpec(Spec):
     """Requests in the run."""
     max_concurrency: int | None = Field(default=None, ge=1, le=MAX_PROMPTS)
     """Closed loop: so many users, each sending its next request when the last one is answered."""
-    request_rate: float | None = Field(default=None, ge=1e-9, le=1e9)
-    """Open loop: requests per second, whatever the answers take."""
+    request_rate: _Rate | None = None
+    """Open loop: requests per second, whatever the answers take; ``inf``: all at once."""
     burstiness: float = Field(default=1.0, ge=1e-3, le=1e6)
     """Open loop: shape of the gamma distributed gaps; 1 is a Poisson stream, smaller is burstier."""
 
@@ -142,7 +153,9 @@ def build_requests(
         if (law := lengths.output_law()) is not None:
             outputs[rows] = draw_lengths(law, output_uniforms[rows])
     arrival_s = None
-    if arrivals.request_rate is not None:
+    if arrivals.request_rate == "inf":
+        arrival_s = np.zeros(num_requests)
+    elif arrivals.request_rate is not None:
         arrival_s = arrival_times(
             streams.generator(Purpose.ARRIVAL),
             num_requests=num_requests,

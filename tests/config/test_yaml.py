@@ -182,3 +182,8 @@ _YAML_TEXT = st.text(
 def test_any_text_is_read_or_refused_with_a_config_error(text: str) -> None:
     with suppress(ConfigError):
         assert all(isinstance(key, str) for key in parse(text).data)
+
+
+@pytest.mark.parametrize("text", ["a: .inf", "a: +.Inf", "a: inf"])
+def test_infinity_is_the_word_that_json_can_hold(text: str) -> None:
+    assert parse(text).data == {"a": "inf"}

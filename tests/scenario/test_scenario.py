@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from specsim.config import parse
 from specsim.errors import ConfigError
+from specsim.results.writer import config_yaml
 from specsim.scenario import Scenario, load_scenario, scenario_of
 
 GOOD = """\
@@ -209,3 +211,21 @@ def test_a_draft_with_devices_of_its_own_may_have_more_of_them_than_the_target()
     scenario = scenario_of(parse(GOOD), overrides=overrides)
     assert scenario.speculative_config is not None
     assert scenario.speculative_config.draft_tensor_parallel_size == 2
+
+
+@pytest.mark.parametrize("spelled", [".inf", "inf"])
+def test_infinite_rate_reads_back_from_what_a_run_writes(spelled: str) -> None:
+    text = GOOD.replace("max_concurrency: 2", f"request_rate: {spelled}")
+    scenario = scenario_of(parse(text))
+    assert scenario.workload.request_rate == "inf"
+    dump = scenario.model_dump(mode="json")
+    assert scenario_of(parse(config_yaml(dump))) == scenario
+    assert Scenario.model_validate_json(json.dumps(dump, allow_nan=False)) == scenario
+
+
+@pytest.mark.parametrize(
+    "key", ["distributions.acceptance_rate", "workload.num_prompts", "workload.burstiness"]
+)
+def test_infinity_elsewhere_is_refused(key: str) -> None:
+    (fault,) = faults(f"{key}=.inf")
+    assert fault.startswith(f"--set {key}: {key}: 'inf' is not allowed; expected a")

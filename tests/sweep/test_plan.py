@@ -7,6 +7,7 @@ import pytest
 from specsim.errors import ConfigError
 from specsim.sweep.plan import Case
 from specsim.sweep.sweep import SweepJob
+from specsim.sweep.workers import in_process
 from tests.sweep.small import RATES, SMALL
 
 
@@ -71,3 +72,13 @@ def test_the_fingerprint_tells_plans_apart() -> None:
     ]
     assert len({job.fingerprint for job in jobs}) == len(jobs)
     assert SweepJob.of(SMALL, ["K=1,2"]).fingerprint == jobs[0].fingerprint
+
+
+def test_infinite_rate_is_a_value_of_an_axis() -> None:
+    settings = ["workload.max_concurrency=null", "workload.num_prompts=2", "workload.output_tokens=8"]
+    job = SweepJob.of("chat_8b", ["workload.request_rate=1,.inf"], settings=settings)
+    assert [point.labels for point in job.plan.points] == [(1,), ("inf",)]
+    rates = [job.plan.scenario(Case(number, 0)).workload.request_rate for number in (0, 1)]
+    assert rates == [1.0, "inf"]
+    table = job.run(workers=in_process())
+    assert table.num_failed == 0

@@ -104,3 +104,19 @@ def test_lengths_beyond_any_model_are_refused(given: dict[str, float]) -> None:
 def test_arrivals_that_cannot_be_told_from_all_at_once_or_never_are_refused(given: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match=r"greater than or equal|less than or equal"):
         ArrivalSpec.model_validate(given)
+
+
+@pytest.mark.parametrize("given", ["inf", float("inf")])
+def test_an_infinite_rate_sends_all_requests_at_once(given: object) -> None:
+    arrivals = ArrivalSpec.model_validate({"num_prompts": 5, "request_rate": given})
+    assert arrivals.model_dump(mode="json")["request_rate"] == "inf"
+    lengths = LengthsSpec(prompt_tokens=8, output_tokens=8)
+    requests = build_requests(RandomStreams(0), arrivals=arrivals, classes=(lengths,), shares=(1.0,))
+    assert requests.arrival_s is not None
+    assert requests.arrival_s.tolist() == [0.0] * 5
+
+
+@pytest.mark.parametrize("given", ["fast", "-inf", float("-inf"), float("nan")])
+def test_another_word_or_number_without_end_is_no_rate(given: object) -> None:
+    with pytest.raises(ValidationError):
+        ArrivalSpec.model_validate({"request_rate": given})
