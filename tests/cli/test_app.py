@@ -302,7 +302,7 @@ def test_check_refuses_a_rule_that_needs_more_than_rates(
     )
     assert _run("check", str(tmp_path / "s.yaml")) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{tmp_path}/s.yaml: verifier: " in line
+    assert f"{tmp_path}/s.yaml:5:11: verifier: " in line
     assert "use token" in line
 
 

@@ -142,3 +142,10 @@ def test_block_gains_tokens_over_token_on_text_at_eight_drafts(num_requests: int
     low, high = np.percentile(gain, [2.5, 97.5])
     print(f"\nblock over token at 8 drafts: {gain.mean():+.3f} (95 % interval {low:+.3f} to {high:+.3f})")
     assert low > 0
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-4, 1e-3])
+def test_a_vanishing_temperature_leaves_the_most_probable_word(temperature: float) -> None:
+    counts = count_ngrams([np.array([0, 1, 2, 0, 1, 3, 0, 1, 2, 0, 4])], order=2, vocabulary_size=5)
+    (law,) = NgramPair(counts, draft_order=1, temperature=temperature).target(_after(1))
+    assert law.tolist() == [0, 0, 1, 0, 0]

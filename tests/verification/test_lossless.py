@@ -175,24 +175,6 @@ def test_a_draft_that_is_the_target_is_always_kept(rule: str) -> None:
     assert law.expected_tokens == pytest.approx(4, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize(("bits", "bound"), [(24, 2**-24), (8, 2**-8)], ids=["float32", "bfloat16"])
-@pytest.mark.parametrize("rule", ["token", "block", "recursive"])
-def test_rounded_inputs_cost_no_more_than_their_rounding(rule: str, bits: int, bound: float) -> None:
-    """Inputs rounded to so many bits are off by at most 2^-bits; the rule adds nothing to it."""
-    exact = _pair(7)
-    rounded = MarkovPair(_rounded(exact._target, bits), _rounded(exact._draft, bits), order=2)
-    law = round_law(subject(CHAIN_RULES[rule](), chain(2), rounded))
-    assert law.total_variation < TOLERANCE
-    due = round_law(subject(CHAIN_RULES[rule](), chain(2), exact)).target
-    assert np.abs(law.chance @ (law.emitted - due)).sum() / 2 <= 3 * bound
-
-
-def _rounded(laws: np.ndarray, bits: int) -> np.ndarray:
-    mantissa, exponent = np.frexp(laws)
-    kept = np.ldexp(np.rint(mantissa * 2**bits) / 2**bits, exponent)
-    return kept / kept.sum(axis=1, keepdims=True)
-
-
 @pytest.mark.parametrize(
     ("rule", "total_variation"),
     [(TypicalVerifier(threshold=0.2), 0.3), (LenienceVerifier(lenience=0.5), 0.2)],

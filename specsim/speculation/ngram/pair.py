@@ -16,6 +16,7 @@ from specsim.speculation.distributions import Prefixes
 from specsim.speculation.kinds import DISTRIBUTIONS, BuildContext
 from specsim.speculation.ngram.counts import NgramCounts
 from specsim.speculation.prefixes import last_tokens
+from specsim.speculation.warpers import temperature
 
 _MAX_CACHED = 4096
 
@@ -30,8 +31,8 @@ class NgramSpec(Spec):
     """File of the counts: beside the scenario, or from the working folder."""
     draft_order: int = Field(default=2, ge=1)
     """Order of the draft; the target has that of the file."""
-    temperature: float = Field(default=1.0, gt=0)
-    """Temperature of the target, and of the draft."""
+    temperature: float = Field(default=1.0, ge=0)
+    """Temperature of the target, and of the draft; 0 is greedy."""
 
     @model_validator(mode="after")
     def _is_named(self) -> Self:
@@ -63,7 +64,7 @@ class NgramPair:
     draft_order
         Order of the draft, below the target's.
     temperature
-        Of both; 1 is the model itself.
+        Of both; 1 is the model itself, 0 is greedy.
 
     Raises
     ------
@@ -110,8 +111,7 @@ class NgramPair:
         if law is None:
             law = self._interpolated(context)
             if self._temperature != 1:
-                law = law ** (1 / self._temperature)
-                law /= law.sum()
+                law = temperature(np.log(law), self._temperature)
             if len(self._known) >= _MAX_CACHED:
                 self._known.clear()
             self._known[context] = law

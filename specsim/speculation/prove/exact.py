@@ -139,7 +139,7 @@ def round_law(subject: Subject) -> RoundLaw:
 
 
 def _is_replayed(subject: Subject) -> bool:
-    """Tell whether the rule replays such drafts along a text: whole chains, and trees that no luck decides."""
+    """Tell whether the rule replays such drafts along a text: chains, and trees that no luck decides."""
     is_known = subject.draft_source.siblings in ("one", "certain")
     return is_known and subject.policy.reads == "nothing" and subject.verifier.needs != "conditional"
 
