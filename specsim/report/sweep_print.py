@@ -12,7 +12,8 @@ from specsim.report.plots.labels import shown_value
 from specsim.scenario import REFERENCES
 from specsim.sweep.estimates import PointEstimate, point_estimates
 from specsim.sweep.outcome import claim
-from specsim.sweep.table import SweepTable
+from specsim.sweep.schedule import Rung, tensorrt_schedule, vllm_schedule
+from specsim.sweep.table import SweepTable, meanings
 
 _MAX_ROWS = 60
 _FIGURES = (
@@ -118,9 +119,10 @@ def _points(table: SweepTable) -> dict[int, int]:
 
 def _shown_figures(table: SweepTable) -> Sequence[tuple[str, str]]:
     shown = [(name, title) for name, title in _FIGURES if _has_any(table, name)] or [_ONE_METRIC]
-    metric = table.about.get("metric")
-    if isinstance(metric, str) and metric not in dict(shown) and metric in table.columns:
-        shown.append((metric, metric))
+    metric = str(table.about.get("metric"))
+    named = next((name for name in meanings(metric) if name in table.columns), None)
+    if named is not None and named not in dict(shown):
+        shown.append((named, metric))
     return shown
 
 
@@ -147,6 +149,11 @@ def _analysis(table: SweepTable) -> Iterator[str]:
         yield from (f"  {_crossing(found)}" for found in analysis["break_even"])
         if not analysis["break_even"]:
             yield "  nowhere in the range"
+    if analysis.get("schedule"):
+        rungs = [Rung(**rung) for rung in analysis["schedule"]]
+        yield f"\nSmallest lookahead whose interval reaches the best {metric}, by users at once:"
+        yield f"  vLLM          num_speculative_tokens_per_batch_size: {vllm_schedule(rungs)}"
+        yield f"  TensorRT-LLM  draft_len_schedule: {tensorrt_schedule(rungs)}"
     for name, titles in (("sobol", ("alone", "in all")), ("morris", ("mu*", "sigma"))):
         if name in analysis:
             yield f"\nWhat moves {metric} ({name}, {titles[0]} and {titles[1]}):"

@@ -44,8 +44,12 @@ _ANALYSES = {
     "tornado": "One parameter at a time",
     "sobol": "Shares of the variance (Sobol')",
     "morris": "Effects of a step (Morris)",
+    "schedule": "Smallest lookahead whose interval reaches the best, by users at once",
 }
 _HEADS = {
+    "lowest": "from",
+    "highest": "to",
+    "num_speculative_tokens": "draft tokens a round, K",
     "low": "from",
     "high": "to",
     "gains": "above 1",

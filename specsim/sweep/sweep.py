@@ -29,11 +29,12 @@ from specsim.sweep.design import (
     uniform_fractions,
     zipped,
 )
-from specsim.sweep.estimates import point_estimates
+from specsim.sweep.estimates import PointEstimate, point_estimates
 from specsim.sweep.files import POINTS, RUNS, about_sweep, file_sha256, finished, write_sweep
 from specsim.sweep.plan import Case, SweepPlan, plan_axes
 from specsim.sweep.repeats import Repeats
 from specsim.sweep.run import SweepRun
+from specsim.sweep.schedule import schedule
 from specsim.sweep.store import Store
 from specsim.sweep.table import Rows, SweepTable
 from specsim.sweep.vary import parse_axis
@@ -41,6 +42,8 @@ from specsim.sweep.workers import Workers, in_process, local_workers
 
 Design: TypeAlias = Literal["grid", "zip", "random", "lhs", "sobol", "morris", "tornado"]
 SENSITIVITY_DESIGNS = ("sobol", "morris", "tornado")
+SCHEDULED = ("workload.max_concurrency", "speculative_config.num_speculative_tokens")
+"""Load and lookahead: a grid over both makes a schedule."""
 DEFAULT_METRIC = "speedup.tpot"
 
 
@@ -276,6 +279,8 @@ class SweepJob:
                 for crossing in break_even.crossings(line, is_log=plan.axes[0].is_log)
             ]
             return cast(JsonValue, {"break_even": found})
+        if plan.design == "grid":
+            return self._schedule(plan, table)
         if plan.design not in SENSITIVITY_DESIGNS:
             return {}
         values = [None if e is None else e.mean for e in point_estimates(table, self.metric)]
@@ -290,6 +295,18 @@ class SweepJob:
             assert self.fractions is not None
             effects = sensitivity.morris_effects(self.fractions, values, keys, streams)
         return cast(JsonValue, {plan.design: [asdict(effect) for effect in effects]})
+
+    def _schedule(self, plan: SweepPlan, table: SweepTable) -> JsonValue:
+        """Return the best lookahead by load where these two are varied and no more."""
+        keys = [axis.key for axis in plan.axes]
+        if sorted(keys) != sorted(SCHEDULED) or self.metric not in table.columns:
+            return {}
+        gains: dict[int, dict[int, PointEstimate]] = {}
+        for point, estimate in zip(plan.points, point_estimates(table, self.metric), strict=True):
+            load, length = (point.labels[keys.index(key)] for key in SCHEDULED)
+            if isinstance(load, int) and isinstance(length, int) and estimate is not None:
+                gains.setdefault(load, {})[length] = estimate
+        return cast(JsonValue, {"schedule": [asdict(rung) for rung in schedule(gains)]})
 
 
 def _document(scenario: str | Path, settings: Sequence[str]) -> Document:

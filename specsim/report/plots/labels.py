@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from numbers import Real
 
@@ -102,13 +103,17 @@ def words(key: str) -> str:
 
 
 def shown_value(value: object) -> str:
-    """Return a value of an axis as it is shown: four digits of a number that is not whole.
+    """Return a value of an axis as it is shown: four digits of a number that is not whole, a block in short.
 
     Examples
     --------
     >>> shown_value(0.123456), shown_value(16), shown_value("l4")
     ('0.1235', '16', 'l4')
+    >>> shown_value('{"kind": "confidence", "threshold": 0.4}')
+    'confidence, threshold=0.4'
     """
+    if isinstance(value, str) and value.startswith("{") and isinstance(block := json.loads(value), dict):
+        return ", ".join(f"{item}" if key == "kind" else f"{key}={item}" for key, item in block.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
