@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from specsim.errors import ConfigError
 from specsim.results.reader import read_summary, read_table
 from specsim.results.result import SimulationResult
 from specsim.results.summary import Summary
 from specsim.results.writer import PROMPTS_FILE, REQUESTS_FILE, STEPS_FILE
+from specsim.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """One run: its summary, requests, prompts and steps."""
 
@@ -26,6 +31,24 @@ class Run:
     """One row a prompt and arm."""
     steps: pd.DataFrame
     """One row a prefill pass or round of the batch."""
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """What was simulated.
+
+        Raises
+        ------
+        ConfigError
+            If it is not a scenario of this version.
+        """
+        try:
+            return Scenario.model_validate(self.summary["scenario"])
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(
+                f"the run's scenario is none of this version: {place}: {first['msg']}; run it again"
+            ) from error
 
     @property
     def arms(self) -> tuple[str, ...]:

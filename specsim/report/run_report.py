@@ -33,7 +33,7 @@ def run_report(run: Run) -> str:
         Its summary and tables.
     """
     summary = run.summary
-    scenario = Scenario.model_validate(summary["scenario"])
+    scenario = run.scenario
     lines = [reading_note(summary)]
     if summary["speedup"] is not None:
         lines.append(speedup_line(summary["speedup"]))

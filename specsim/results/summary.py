@@ -6,9 +6,9 @@ A number that is undefined (no draft, one prompt) or unknown (joules from guesse
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 from typing_extensions import TypedDict
 
 from specsim.results.metrics import Metrics
@@ -57,7 +57,7 @@ class Summary(TypedDict):
 
     schema_version: int
     specsim_version: str
-    seed: int
+    seed: Annotated[int, Field(ge=0)]
     key: str
     scenario: dict[str, JsonValue]
     provenance: dict[str, JsonValue]

@@ -98,7 +98,7 @@ def _is_summary(path: Path) -> bool:
     """Tell whether a file is the summary of a run of any version."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and "schema_version" in found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from pydantic import JsonValue
 
@@ -163,10 +162,10 @@ def _recordings(summary: Summary) -> list[str]:
     if summary["provenance"].get("trace") is None:
         return []
     scenario = summary["scenario"]
-    workload = cast(Mapping[str, JsonValue], scenario.get("workload") or {})
-    classes = cast(Sequence[Mapping[str, JsonValue]], workload.get("classes") or ())
-    kinds = [scenario.get("distributions"), *(entry.get("distributions") for entry in classes)]
-    files = [Path(str(kind["path"])).name for kind in kinds if isinstance(kind, dict) and "path" in kind]
+    classes = _mapping(scenario.get("workload")).get("classes")
+    entries = classes if isinstance(classes, list) else []
+    kinds = [_mapping(entry.get("distributions")) for entry in (scenario, *map(_mapping, entries))]
+    files = [Path(str(kind["path"])).name for kind in kinds if "path" in kind]
     return [*files, str(summary["provenance"]["trace"])]
 
 
@@ -177,13 +176,14 @@ def _listed(recordings: Sequence[str]) -> str:
 def _run_changes(before: Summary, after: Summary) -> list[Change]:
     found = changes(before["scenario"], after["scenario"])
     versions = [
-        {
-            "specsim_version": run["specsim_version"],
-            **cast(dict[str, JsonValue], run["provenance"].get("versions") or {}),
-        }
+        {"specsim_version": run["specsim_version"], **_mapping(run["provenance"].get("versions"))}
         for run in (before, after)
     ]
     return found + changes(versions[0], versions[1])
+
+
+def _mapping(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
 
 
 def _shared_numbers(
