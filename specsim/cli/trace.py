@@ -74,9 +74,10 @@ def info(
         f"  {'acceptance rate':<22}tokens a round at K={num_speculative_tokens}"
     )
     for row in rows:
+        proposes = "-" if row.proposal_rate is None else f"{row.proposal_rate:.2f}"
         typer.echo(
             f"{row.domain:<16}{row.num_prompts:>8}{row.num_tokens:>8}{row.num_censored:>5}"
-            f"{row.proposal_rate:>10.2f}  {_shown(row.acceptance_rate):<22}{_shown(row.tokens_per_round)}"
+            f"{proposes:>10}  {_shown(row.acceptance_rate):<22}{_shown(row.tokens_per_round)}"
         )
 
 

@@ -39,11 +39,11 @@ class DomainAcceptance:
     """Tokens recorded."""
     num_censored: int
     """Prompts that the recording cut."""
-    proposal_rate: float
-    """Share of positions at which the draft proposes anything; 1 for models."""
+    proposal_rate: float | None
+    """Share of positions at which the draft proposes anything; 1 for models, None for texts of one token."""
     acceptance_rate: PromptRatio
-    """Mean over positions of the probability that a first draft token is accepted, 0 where there is none; in
-    a log of accepted lengths, the share of its drafts that were kept."""
+    """Mean probability that a first draft token is accepted, 0 where there is none, over the positions after
+    the first, which prefill emits; in a log of accepted lengths, the share of its drafts that were kept."""
     tokens_per_round: PromptRatio
     """Tokens after the first, per round of at most K drafts or as logged; one cut by the end counts whole."""
 
@@ -86,7 +86,9 @@ def acceptance_by_domain(
                 num_prompts=len(rows),
                 num_tokens=int(ours["tokens"].sum()),
                 num_censored=int(np.sum(trace.ended_by[rows] == "recorder")),
-                proposal_rate=float(ours["proposed"].sum() / ours["asked"].sum()),
+                proposal_rate=float(ours["proposed"].sum() / asked)
+                if (asked := ours["asked"].sum())
+                else None,
                 acceptance_rate=_ratio(ours, resampled, "accepted", "offered", len(rows)),
                 tokens_per_round=_ratio(ours, resampled, "decoded", "rounds", len(rows)),
             )
@@ -107,11 +109,13 @@ def _sums(trace: Trace, num_speculative_tokens: int) -> Sums:
     rounds = [expected_rounds(trace, i, num_speculative_tokens=num_speculative_tokens) for i in prompts]
     tokens = np.diff(trace.offsets).astype(float)
     first, proposed = first_acceptance(trace), has_proposal(trace).astype(float)
+    for drafted in (first, proposed):
+        drafted[trace.offsets[:-1]] = 0.0
     return {
         "accepted": np.add.reduceat(first, trace.offsets[:-1]),
-        "offered": tokens,
+        "offered": tokens - 1,
         "proposed": np.add.reduceat(proposed, trace.offsets[:-1]),
-        "asked": tokens,
+        "asked": tokens - 1,
         "tokens": tokens,
         "decoded": tokens - 1,
         "rounds": np.array(rounds),

@@ -62,7 +62,7 @@ def test_a_greedy_draft_is_counted_by_its_most_probable_token() -> None:
         counted += 1
     assert rounds == pytest.approx(counted)
     (row, _) = acceptance_by_domain(trace)
-    assert row.acceptance_rate.value == pytest.approx(trace.p_at_draft_argmax.mean(), rel=1e-5)
+    assert row.acceptance_rate.value == pytest.approx(trace.p_at_draft_argmax[1:].mean(), rel=1e-5)
 
 
 def test_each_domain_is_averaged_over_its_own_positions() -> None:
@@ -71,9 +71,11 @@ def test_each_domain_is_averaged_over_its_own_positions() -> None:
     chat, code, everything = acceptance_by_domain(trace)
     assert (chat.domain, code.domain, everything.domain) == ("chat", "code", "all")
     assert (chat.num_prompts, chat.num_tokens, everything.num_tokens) == (2, 16, 23)
-    of_chat = np.concatenate([trace.overlap[:10], trace.overlap[14:20]])
+    of_chat = np.concatenate([trace.overlap[1:10], trace.overlap[15:20]])
     assert chat.acceptance_rate.value == pytest.approx(of_chat.mean(), rel=1e-6)
-    assert everything.acceptance_rate.value == pytest.approx(trace.overlap.mean(), rel=1e-6)
+    # The first token of each prompt is emitted by prefill: no draft of it is ever verified.
+    drafted = np.delete(trace.overlap, trace.offsets[:-1])
+    assert everything.acceptance_rate.value == pytest.approx(drafted.mean(), rel=1e-6)
     assert chat.proposal_rate == 1.0
 
 
@@ -82,7 +84,7 @@ def test_a_lookup_that_proposes_nothing_counts_as_no_acceptance() -> None:
     assert trace.proposal_token is not None
     assert trace.p_at_proposal is not None
     row = acceptance_by_domain(trace, num_speculative_tokens=2)[0]
-    share = float(np.mean(trace.proposal_token[:, 0] >= 0))
+    share = float(np.mean(trace.proposal_token[1:, 0] >= 0))
     assert row.proposal_rate == pytest.approx(share)
     assert row.acceptance_rate.value == pytest.approx(0.5 * share)
 
@@ -100,7 +102,9 @@ def test_the_interval_is_over_prompts_not_over_positions() -> None:
 
 def test_one_prompt_has_no_interval_and_one_token_no_rounds() -> None:
     row = acceptance_by_domain(random_trace(7, [1]))[0]
+    assert row.acceptance_rate.value is None
     assert row.acceptance_rate.interval is None
+    assert row.proposal_rate is None
     assert row.tokens_per_round.value is None
 
 
