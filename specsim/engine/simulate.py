@@ -74,6 +74,8 @@ def simulate(
             raise DomainError(f"seed: {seed} is not allowed; expected 0 to {MAX_SEED}")
         scenario = scenario.model_copy(update={"seed": seed})
     prepared = prepare(scenario)
+    # Before the run, while the files that it names are those that were read.
+    key = run_key(scenario)
     names = ("baseline",) if scenario.speculative_config is None else ("baseline", "speculation")
     num_tokens = int(prepared.population.num_output_tokens.sum())
     arms, rounds = {}, rounds_of(prepared, speculates=False)
@@ -91,6 +93,7 @@ def simulate(
     return _result(
         prepared,
         arms,
+        key=key,
         is_approximate=rounds.is_approximate,
         total_variation=rounds.loss_per_token() if isinstance(rounds, SampledRounds) else None,
     )
@@ -100,6 +103,7 @@ def _result(
     prepared: Prepared,
     arms: Mapping[str, ArmColumns],
     *,
+    key: str,
     is_approximate: bool,
     total_variation: float | None,
 ) -> SimulationResult:
@@ -110,7 +114,7 @@ def _result(
     return SimulationResult(
         scenario=scenario,
         seed=scenario.seed,
-        key=run_key(scenario),
+        key=key,
         provenance=provenance(
             scenario,
             recordings=prepared.population.recordings,

@@ -139,12 +139,13 @@ def draw(probabilities: Floats, uniforms: Floats) -> Ints:
     """
     cumulative = np.cumsum(probabilities, axis=1)
     total = cumulative[:, -1]
-    if not np.all((total > 0) & np.isfinite(total)):
+    if not (total.min(initial=1.0) > 0 and total.max(initial=1.0) < np.inf):
         raise DomainError("a distribution to draw from has no mass")
-    if not np.all((uniforms >= 0) & (uniforms < 1)):
+    if not (uniforms.min(initial=0.0) >= 0 and uniforms.max(initial=0.0) < 1):
         raise DomainError("a uniform to draw with is outside [0, 1)")
-    # The first entry above u·total adds mass, so it has some; rounding u·total up to total is caught below.
-    below = cumulative <= (uniforms * total)[:, np.newaxis]
-    last = probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)
-    tokens: Ints = np.minimum(below.sum(axis=1), last)
+    # The first entry above u·total adds mass, so it has some, unless u·total was rounded up to total.
+    tokens: Ints = (cumulative <= (uniforms * total)[:, np.newaxis]).sum(axis=1)
+    if tokens.max(initial=0) == probabilities.shape[1]:
+        last = probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)
+        tokens = np.minimum(tokens, last)
     return tokens

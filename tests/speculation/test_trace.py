@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from dataclasses import fields
 from pathlib import Path
@@ -203,6 +204,17 @@ def test_a_compression_bomb_is_refused_before_it_is_unpacked(
     monkeypatch.setattr(array_file, "MAX_ARRAY_BYTES", 2**20)
     _npz(tmp_path / "a.npz", {f"{i}.npy": b"\0" * 2**18 for i in range(5)})
     assert "more than the limit" in _line(tmp_path / "a.npz")
+
+
+def test_a_small_file_of_many_bytes_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_file, "SMALL_BYTES", 2**16)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("token.npy", b"\0" * 2**20)
+    assert re.search(
+        r"1048576 bytes of arrays, more than the limit of \d+ for a file", _line(tmp_path / "a.npz")
+    )
 
 
 def test_a_file_past_the_limit_is_refused_unread(tmp_path: Path) -> None:
