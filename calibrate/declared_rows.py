@@ -16,6 +16,9 @@ from specsim.errors import ConfigError, Fault
 if TYPE_CHECKING:
     import pandas as pd
 
+_LARGEST_WHOLE = 2.0**53
+"""Beyond it floats are too far apart to count with."""
+
 
 class DeclaredRows:
     """Columns of a table under their declared kinds, and the rows that break them."""
@@ -45,8 +48,15 @@ class DeclaredRows:
             raise ConfigError([Fault(file, None, None, name, _missing(name, given)) for name in missing])
         self._columns = {one.name: one for one in columns}
 
-    def text(self, name: str) -> Texts:
-        """Return a text column."""
+    def text(self, name: str, *, where: Bools | None = None) -> Texts:
+        """Return a text column. Rows without one that is required are dropped where ``where`` holds."""
+        values = self._text(name)
+        if self._columns[name].is_required:
+            held = np.ones(len(values), dtype=bool) if where is None else where
+            self.drop(held & (values == ""), name, "is missing")
+        return values
+
+    def _text(self, name: str) -> Texts:
         column = self._columns[name]
         if name not in self._table:
             return np.full(len(self._table), self._header.get(name, column.default or ""))
@@ -62,8 +72,6 @@ class DeclaredRows:
 
     def number(self, name: str, *, where: Bools | None = None) -> Floats:
         """Return a column of numbers; NaN where empty. Bad ones are dropped where ``where`` holds."""
-        import pandas as pd
-
         column = self._columns[name]
         count = len(self._table)
         held = np.ones(count, dtype=bool) if where is None else where
@@ -71,7 +79,7 @@ class DeclaredRows:
         if name in self._table:
             raw = self._table[name]
             given = is_given(raw)
-            values = pd.to_numeric(raw, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+            values = as_numbers(raw)
             self.drop(held & given & ~np.isfinite(values), name, "is not a finite number")
             values = np.where(given, values, np.nan if default is None else float(default))
         else:
@@ -86,8 +94,11 @@ class DeclaredRows:
         """Return a column of whole numbers; 0 in rows that are dropped or not in ``where``."""
         values = self.number(name, where=where)
         held = np.ones(len(values), dtype=bool) if where is None else where
-        self.drop(held & np.isfinite(values) & (values != np.rint(values)), name, "is not a whole number")
-        return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).astype(np.int64)
+        is_whole = np.isfinite(values) & (values == np.rint(values))
+        self.drop(held & np.isfinite(values) & ~is_whole, name, "is not a whole number")
+        is_small = np.abs(values) <= _LARGEST_WHOLE
+        self.drop(held & is_whole & ~is_small, name, "is too large a number")
+        return np.where(is_whole & is_small, values, 0.0).astype(np.int64)
 
     def drop(self, rows: Bools, name: str, why: str) -> None:
         """Mark rows as unusable; the first reason counts."""
@@ -115,6 +126,28 @@ def nearest_hint(name: str, known: Sequence[str]) -> str:
     """Return a guess at what a mistyped name means, in words; empty where none is near."""
     near = nearest(name, known)
     return f" (did you mean '{near}'?)" if near else ""
+
+
+def as_numbers(values: pd.Series) -> Floats:
+    """Return cells as numbers, [rows]; NaN where they hold none, as true and false do not."""
+    import pandas as pd
+
+    try:
+        numbers: Floats = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except OverflowError:
+        return np.array([_as_float(value) for value in values.tolist()])
+    if values.dtype == bool:
+        return np.full(len(values), np.nan)
+    if values.dtype != object:
+        return numbers
+    return np.where([isinstance(value, bool) for value in values.tolist()], np.nan, numbers)
+
+
+def _as_float(value: object) -> float:
+    try:
+        return np.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def is_given(values: pd.Series) -> Bools:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from calibrate.columns import KNOWN_COLUMNS
+from calibrate.csv_text import read_csv
 from calibrate.importer import Defaults, trace_importers
+from calibrate.importers.json_file import json_lines
 from calibrate.measurements import Measurements, Trace
 from calibrate.rows import trace_of
 from specsim.arrays import Ints
@@ -119,10 +121,8 @@ def _table(path: Path) -> tuple[pd.DataFrame, dict[str, str], Ints]:
 
 
 def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str], Ints]:
-    import pandas as pd
-
     header: dict[str, str] = {}
-    skipped = 0
+    num_skipped = 0
     try:
         with path.open(encoding="utf-8-sig") as stream:
             for line in stream:
@@ -131,23 +131,11 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str], Ints]:
                 key, colon, value = line[1:].partition(":")
                 if colon:
                     header[key.strip()] = value.strip()
-                skipped += 1
-        table = pd.read_csv(
-            path,
-            skiprows=skipped,
-            dtype=str,
-            keep_default_na=False,
-            skip_blank_lines=False,
-            encoding="utf-8-sig",
-        )
+                num_skipped += 1
     except UnicodeDecodeError:
         raise _error(path, None, "is not UTF-8 text") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise _error(path, None, f"is not a table: {' '.join(str(error).split())}") from None
-    table.columns = table.columns.str.strip()
-    row = np.arange(len(table), dtype=np.int64) + skipped + 2
-    is_blank = (table == "").all(axis=1).to_numpy()
-    return table[~is_blank], header, row[~is_blank]
+    table, row = read_csv(path, num_skipped=num_skipped)
+    return table, header, row
 
 
 def _read_jsonl(path: Path) -> tuple[pd.DataFrame, dict[str, str], Ints]:
@@ -156,22 +144,10 @@ def _read_jsonl(path: Path) -> tuple[pd.DataFrame, dict[str, str], Ints]:
     header: dict[str, str] = {}
     records: list[dict[str, object]] = []
     rows: list[int] = []
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise _error(path, None, "is not UTF-8 text") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            cut = "; the file is cut off" if number == len(lines) else ""
-            raise _error(path, number, f"is not JSON: {error.msg}{cut}") from None
-        if not isinstance(record, dict):
-            raise _error(path, number, "is not a JSON object")
-        if isinstance(record.get("header"), dict):
-            header |= {str(key): str(value) for key, value in record["header"].items()}
+    for number, record in json_lines(path):
+        stated = record.get("header")
+        if isinstance(stated, dict):
+            header |= {str(key): str(value) for key, value in stated.items()}
             continue
         if isinstance(record.get("model"), dict):
             record["model"] = json.dumps(record["model"])

@@ -3,7 +3,8 @@
 Loss: soft L1, ρ(z) = 2(√(1+z) − 1) with z = (r/s)², and s tied to the residuals' own spread (Huber 1964).
 Covariance: A⁻¹ B A⁻¹ with A = Σ ρ''-weighted J Jᵀ and B = Σ (ψ/(1−h))² J Jᵀ (Huber 1967; White 1980; with
 the leverage h of each residual, MacKinnon and White 1985), so that it does not rest on equal or normal
-errors.
+errors; and not below what equal errors would give (Angrist and Pischke 2009, section 8.1), since a figure
+that few cells tell makes that estimate a noisy one.
 """
 
 from __future__ import annotations
@@ -156,5 +157,12 @@ def _covariance(residuals: Floats, slope: Floats, scale: float, held: Bools) -> 
     # A cell that alone tells a figure bends the fit towards itself, so that its residual is too small.
     leverage = np.einsum("ri,ij,rj->r", part, inverse, part) * inner**-1.5
     pull = part * (residuals / np.sqrt(inner) / (1.0 - np.minimum(leverage, _MOST_LEVERAGE)))[:, None]
-    covariance[np.ix_(free, free)] = inverse @ (pull.T @ pull) @ inverse
+    robust = inverse @ (pull.T @ pull) @ inverse
+    degrees = max(len(residuals) - free.size, 1)
+    # Huber (1981), eq. 6.5.
+    spread = np.sum(np.square(residuals) / inner) / degrees / np.square(np.mean(inner**-1.5))
+    equal = spread * np.diag(np.linalg.pinv(part.T @ part, rcond=1e-14, hermitian=True))
+    own = np.diag(robust)
+    widening = np.sqrt(np.maximum(equal / np.where(own > 0.0, own, np.inf), 1.0))
+    covariance[np.ix_(free, free)] = robust * np.outer(widening, widening)
     return covariance

@@ -131,9 +131,10 @@ def _shared(rows: DeclaredRows, names: Texts, lookup: _Lookup) -> _Shared:
     """Read what steps and rounds have in common, last: models are looked up for usable rows only."""
     clocks = {name: _MHZ * rows.number(name) for name in ("sm_mhz", "sm_lock_mhz", "mem_mhz")}
     cap_w = rows.number("power_cap_w")
+    device = rows.text("device")
     model, models = _indexed(names, rows, lookup)
     return {
-        "device": rows.text("device"),
+        "device": device,
         "models": models,
         "model": model,
         "sm_clock_hz": clocks["sm_mhz"],
@@ -145,9 +146,10 @@ def _shared(rows: DeclaredRows, names: Texts, lookup: _Lookup) -> _Shared:
 
 
 def _steps(rows: DeclaredRows, lookup: _Lookup, *, are_timed: bool) -> Measurements | None:
-    phase, names = rows.text("phase"), rows.text("model")
+    phase = rows.text("phase")
     rows.drop(~np.isin(phase, PHASES), "phase", f"is not one of {', '.join(PHASES)}")
     is_step = ~np.char.startswith(phase, "idle")
+    names = rows.text("model", where=is_step)
     dtype = np.array([_DTYPE_SPELLINGS.get(one, one) for one in rows.text("dtype")], dtype=np.str_)
     rows.drop(
         is_step & ~np.isin(dtype, list(BYTES_PER_VALUE)),

@@ -16,7 +16,7 @@ from calibrate.importers.by_columns import CsvImporter
 from calibrate.importers.tabular import SourceTable
 from calibrate.importers.vidur import LAYER_EXCLUDES
 from calibrate.measurements import Trace
-from specsim.arrays import Floats, Ints
+from specsim.arrays import Ints
 from specsim.hardware import ModelSpec
 from specsim.hardware.formats import BYTES_PER_VALUE
 
@@ -25,6 +25,7 @@ _DTYPES = {"bf16": "bfloat16", "fp8": "float8", "nvfp4": "fp4", "fp16": "float16
 _L2_BYTES = {"A100": 40e6, "H100": 50e6, "H200": 50e6, "L40S": 96e6, "B200": 126e6, "RTXPRO6000": 128e6}
 """L2 caches, vendors' data sheets."""
 _MAX_COPIES_SHARE = 2.0
+_LEAST_SIDE, _LARGEST_SIDE = 64, 1 << 24
 
 
 @trace_importers.register
@@ -45,9 +46,7 @@ class AiconfiguratorGemm(CsvImporter):
         given = table.text("dtype") if "dtype" in table else ["bf16"] * len(table)
         dtype = np.array([_DTYPES.get(name, name) for name in given])
         device = table.text("gpu")
-        rows, columns = table.number("n"), table.number("k")
-        table.leave_out((rows < 64) | (columns < 64), "n: is no layer of a language model")
-        n, k = _whole(rows), _whole(columns)
+        n, k = _sides(table, "n"), _sides(table, "k")
         size = np.array([BYTES_PER_VALUE.get(str(name), np.nan) for name in dtype])
         cache = np.array([_cache_bytes(name) for name in device])
         table.leave_out(n * k * size < _MAX_COPIES_SHARE * cache, "n: weights stay partly in the L2 cache")
@@ -68,7 +67,7 @@ class AiconfiguratorGemm(CsvImporter):
             models={
                 name: linear_layer(height, width)
                 for name, height, width in dict.fromkeys(zip(names, n.tolist(), k.tolist(), strict=True))
-                if height > 0
+                if min(height, width) > 0
             },
         )
 
@@ -98,9 +97,12 @@ def linear_layer(height: int, width: int) -> ModelSpec:
     )
 
 
-def _whole(values: Floats) -> Ints:
-    whole: Ints = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).astype(np.int64)
-    return whole
+def _sides(table: SourceTable, column: str) -> Ints:
+    """Read one side of each layer; 0 in rows that are left out, since no language model has such a layer."""
+    values = table.number(column)
+    is_side = (values >= _LEAST_SIDE) & (values <= _LARGEST_SIDE)
+    table.leave_out(~is_side, f"{column}: is no layer of a language model")
+    return np.where(is_side, values, 0.0).astype(np.int64)
 
 
 def _cache_bytes(device: str) -> float:

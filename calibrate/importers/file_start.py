@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import zlib
 from collections.abc import Collection
 from pathlib import Path
 
@@ -12,15 +14,15 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def start_of(path: Path) -> bytes:
-    """First 64 KiB of a file, unpacked if gzip; empty where it cannot be read."""
+    """First 64 KiB of a file, unpacked if gzip, without a byte order mark; empty where it cannot be read."""
     try:
         with path.open("rb") as stream:
             start = stream.read(_SNIFFED_BYTES)
         if not start.startswith(_GZIP_MAGIC):
-            return start
+            return start.removeprefix(codecs.BOM_UTF8)
         with gzip.open(path) as unpacked:
             return unpacked.read(_SNIFFED_BYTES)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return b""
 
 
@@ -32,6 +34,6 @@ def has_keys(path: Path, *keys: str) -> bool:
 
 def has_columns(path: Path, columns: Collection[str]) -> bool:
     """Tell whether the first line of a file names all of some columns."""
-    lines = start_of(path).decode("utf-8-sig", errors="replace").splitlines()
+    lines = start_of(path).decode(errors="replace").splitlines()
     names = {name.strip() for name in next(csv.reader(lines[:1]), [])}
     return set(columns) <= names

@@ -55,7 +55,7 @@ class Kineto(Spec):
             begin_us = np.array([float(event["ts"]) for event in kernels])
             end_us = begin_us + np.array([float(event["dur"]) for event in kernels])
             ranges = _ranges(complete, begin_us, end_us)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise refuse(path, f"an event has no ts and dur: {error}", column="traceEvents") from None
         return trace_of_ranges(
             path, ranges, defaults=defaults, device=_device(document), source="Kineto, torch.profiler"

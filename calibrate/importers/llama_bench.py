@@ -101,6 +101,8 @@ def _rows(path: Path, number: int, record: object) -> Iterator[dict[str, object]
     if missing:
         raise refuse(path, f"record {number} has no such key", row=number, column=missing[0])
     samples = record.get("samples_ns") or [record["avg_ns"]]
+    if not isinstance(samples, list):
+        raise refuse(path, f"record {number} holds no list of times", row=number, column="samples_ns")
     for sample in samples:
         yield {
             "record": number,

@@ -48,11 +48,12 @@ class LlmServingSimSteps(CsvImporter):
         published = np.array([models[name].num_layers if name in models else 0 for name in names])
         table.leave_out(layers != published, "layers: is not the number of the published model")
         head_us = table.optional_number("lm_head_us")
+        table.leave_out(head_us < 0, "lm_head_us: is negative")
         has_head = np.isfinite(head_us)
         if not has_head.all():
             count = int((~has_head).sum())
             table.warn(f"{count} rows have no time of the output head; read without it", "lm_head_us")
-        layer_us = table.number("layer_gemm_us") + table.number("layer_other_us")
+        layer_us = table.time("layer_gemm_us") + table.time("layer_other_us")
         return table.trace(
             {
                 "device": table.text("gpu"),
@@ -64,7 +65,7 @@ class LlmServingSimSteps(CsvImporter):
                 "dtype": defaults.dtype or "bfloat16",
                 "t_gpu_us": layers * layer_us
                 + np.where(has_head, head_us, 0.0)
-                + table.number("embed_norm_us"),
+                + table.time("embed_norm_us"),
                 "excludes": np.where(has_head, _EXCLUDES, f"{_EXCLUDES}+head"),
             },
             header={"source": "LLMServingSim, operators of a step"},

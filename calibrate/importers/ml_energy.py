@@ -69,6 +69,8 @@ class MlEnergy(Spec):
         num_devices, parallel = table.number("num_gpus"), table.number("tensor_parallel")
         table.leave_out(num_devices != parallel, "num_gpus: is not tensor_parallel")
         batch = np.nan_to_num(np.rint(table.number("avg_batch_size")), nan=0.0)
+        output = table.number("avg_output_len")
+        table.leave_out(output <= 0, "avg_output_len: is zero or negative")
         table.warn(
             "lengths of prompts are not in the file; contexts are half the mean output, a lower bound",
             "avg_output_len",
@@ -81,7 +83,7 @@ class MlEnergy(Spec):
                 "dtype": [_DTYPES.get(name, name) for name in table.text("weight_precision")],
                 "positions": batch,
                 "batch": batch,
-                "ctx": np.nan_to_num(np.rint(table.number("avg_output_len") / 2), nan=0.0),
+                "ctx": np.nan_to_num(np.rint(output / 2), nan=0.0),
                 "phase": "decode",
                 "t_wall_us": _US_PER_MS * table.number("median_itl_ms"),
                 "energy_mj": _MJ_PER_J * _WINDOW_S * table.number("avg_power_watts"),

@@ -7,7 +7,6 @@ else −1, at least 1, anew each turn); other methods are refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -16,10 +15,12 @@ import numpy as np
 
 from calibrate.importer import Defaults, trace_importers
 from calibrate.importers.file_start import start_of
+from calibrate.importers.json_file import json_lines
 from calibrate.importers.spec_bench import UNSTATED_DEVICE
 from calibrate.importers.tabular import SourceTable, refuse
 from calibrate.measurements import Trace
 from specsim.config.base import Spec
+from specsim.errors import ConfigError
 
 _FIRST_LENGTH, _RISE, _FALL, _LEAST = 5, 2, 1, 1
 
@@ -100,21 +101,12 @@ def heuristic_lengths(emitted: list[int]) -> list[int] | None:
 
 
 def _turns(path: Path) -> Iterator[dict[str, object]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise refuse(path, "is not UTF-8 text") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            cut = "; the file is cut off" if number == len(lines) else ""
-            raise refuse(path, f"is not JSON: {error.msg}{cut}", row=number) from None
+    for number, record in json_lines(path):
         try:
             yield from _turns_of(path, number, record)
-        except (KeyError, TypeError, IndexError) as error:
+        except ConfigError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise refuse(path, f"is not an answer: {type(error).__name__} {error}", row=number) from None
 
 

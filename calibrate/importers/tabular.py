@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrate.declared_rows import nearest_hint
+from calibrate.csv_text import read_csv
+from calibrate.declared_rows import as_numbers, nearest_hint
 from calibrate.doubts import describe_rows
 from calibrate.measurements import Trace
 from calibrate.rows import trace_of
@@ -55,20 +56,7 @@ class SourceTable:
         ConfigError
             Where it is no table of text, holds no rows or lacks a column.
         """
-        import pandas as pd
-
-        try:
-            table = pd.read_csv(
-                path, dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
-            )
-        except UnicodeDecodeError:
-            raise refuse(path, "is not UTF-8 text") from None
-        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-            raise refuse(path, f"is not a table: {' '.join(str(error).split())}") from None
-        table.columns = table.columns.str.strip()
-        is_blank = (table == "").all(axis=1).to_numpy()
-        row = np.arange(len(table), dtype=np.int64) + 2
-        found = cls(path, table[~is_blank].reset_index(drop=True), row[~is_blank])
+        found = cls(path, *read_csv(path))
         found.require(required)
         return found
 
@@ -98,20 +86,29 @@ class SourceTable:
 
     def number(self, name: str) -> Floats:
         """Return a column as numbers, [rows]; rows that hold none are left out, NaN is a warning too."""
-        import pandas as pd
-
-        raw = self._table[name]
-        values = pd.to_numeric(raw, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        values = as_numbers(self._table[name])
         self.leave_out(~np.isfinite(values), f"{name}: is not a finite number")
         return values
 
+    def time(self, name: str) -> Floats:
+        """Return a column of times, [rows]; rows that hold none, or a negative one, are left out.
+
+        The times of the parts of a step are added, so that one below 0 would hide among the others.
+        """
+        values = self.number(name)
+        self.leave_out(values < 0.0, f"{name}: is negative")
+        return values
+
+    def flag(self, name: str) -> Bools:
+        """Return a column of true or false, [rows]; rows that hold neither are left out."""
+        values = np.char.lower(np.array(self.text(name), dtype=np.str_))
+        self.leave_out(~np.isin(values, ["true", "false"]), f"{name}: is neither true nor false")
+        is_true: Bools = values == "true"
+        return is_true
+
     def optional_number(self, name: str) -> Floats:
         """Return a column as numbers, [rows]; NaN where empty or where there is no such column."""
-        import pandas as pd
-
-        if name not in self._table:
-            return np.full(len(self), np.nan)
-        return pd.to_numeric(self._table[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        return as_numbers(self._table[name]) if name in self._table else np.full(len(self), np.nan)
 
     def leave_out(self, rows: Bools, reason: str) -> None:
         """Leave rows out, with a warning that counts those still there and names them.

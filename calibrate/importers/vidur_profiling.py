@@ -62,7 +62,7 @@ class VidurProfiledLayers(CsvImporter):
             f"n_embd: is not the shape of {name}",
         )
         layer_ms = sum(
-            times * table.number(f"time_stats.{operator}.median")
+            times * table.time(f"time_stats.{operator}.median")
             for operator, times in _LAYER_OPERATORS.items()
         )
         return table.trace(
@@ -94,7 +94,7 @@ class VidurProfiledAttention(CsvImporter):
         """Return times of all layers; device and model must be stated."""
         name, model = stated_model(table.path, defaults)
         table.leave_out(table.number("n_embd") != model.hidden_size, f"n_embd: is not the shape of {name}")
-        is_prefill = np.char.lower(np.array(table.text("is_prefill"))) == "true"
+        is_prefill = table.flag("is_prefill")
         batch, chunk = table.number("batch_size"), table.number("prefill_chunk_size")
         table.leave_out(is_prefill & (batch != 1), "batch_size: several prefill chunks in one batch")
         prefill_ms, decode_ms = (table.optional_number(column) for column in _ATTENTION_TIMES)

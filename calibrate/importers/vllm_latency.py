@@ -19,8 +19,10 @@ from calibrate.importers.model_names import known_models
 from calibrate.importers.tabular import SourceTable, refuse
 from calibrate.measurements import Trace
 from specsim.config.base import Spec
+from specsim.config.nodes import shortened
 
 _US_PER_S = 1e6
+_MOST = 10**9
 
 
 @trace_importers.register
@@ -54,8 +56,12 @@ class VllmLatency(Spec):
         shape: dict[str, int] = {}
         for name in ("batch_size", "input_len", "output_len"):
             value = getattr(self, name) or record.get(name)
-            if not isinstance(value, int) or value < 1:
+            if value is None:
                 raise refuse(path, "not in the file; add it as a key beside avg_latency", column=name)
+            if type(value) is not int or not 1 <= value <= _MOST:
+                raise refuse(
+                    path, f"{shortened(repr(value))} is no number of sequences or tokens", column=name
+                )
             shape[name] = value
         name = defaults.model or str(record.get("model", ""))
         if defaults.device is None or not name:

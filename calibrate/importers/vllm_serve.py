@@ -90,7 +90,7 @@ def _gaps(path: Path, record: Mapping[str, object], table: SourceTable) -> Float
         raise refuse(path, "missing; run with --save-detailed", column="itls")
     try:
         gaps_s: Floats = np.array([float(gap) for gaps in lists for gap in gaps])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refuse(path, "is not a list of lists of seconds", column="itls") from None
     is_good = np.isfinite(gaps_s) & (gaps_s > 0)
     if not is_good.any():

@@ -136,7 +136,11 @@ def test_a_wrong_file_is_refused_in_words(tmp_path: Path, change: dict[str, obje
         ('{"positions": 1, "t_gpu_us": 2}\n{"positions": 1, "t_g', "trace.jsonl", ":2: is not JSON.*cut off"),
         ("[1, 2, t_gpu_us]\n", "trace.jsonl", "is not JSON"),
         ("not parquet", "trace.parquet", "is not a Parquet file"),
-        ("positions,batch,ctx,t_gpu_us\n1,1,0,5000\n1,1,0,5000,9,9\n", "trace.csv", "is not a table"),
+        (
+            "positions,batch,ctx,t_gpu_us\n1,1,0,5000\n1,1,0,5000,9,9\n",
+            "trace.csv",
+            "has 6 values; the columns are 4",
+        ),
     ],
 )
 def test_a_broken_file_is_refused_in_words(tmp_path: Path, text: str, name: str, message: str) -> None:
