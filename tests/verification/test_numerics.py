@@ -119,6 +119,15 @@ def test_a_greedy_rule_refuses_a_target_that_is_not_certain() -> None:
         round_law(subject(GreedyVerifier(), chain(1)))
 
 
+def test_siblings_whose_q_differs_in_a_last_digit_are_independent_all_the_same() -> None:
+    p, q = np.array([[[0.5, 0.3, 0.2]] * 3]), np.array([[[0.2, 0.3, 0.5]] * 2])
+    q[0, 1] = np.nextafter(q[0, 1], 1.0)
+    for token in ([2, 2], [2, 0]):
+        draft = Draft(np.array([token]), np.array([[-1, -1]]), q)
+        keep = CHAIN_RULES["optimal"]().descend(draft, p)
+        assert ((keep >= 0) & (keep.sum() <= 1)).all()
+
+
 def test_a_tree_with_more_children_than_tokens_is_padded_and_exact() -> None:
     pair = ExplicitDistributions(np.array([0.3, 0.7, 0.0]), np.array([0.6, 0.4, 0.0]))
     verifier, _ = TREE_RULES["recursive distinct 3"]

@@ -119,8 +119,9 @@ class OptimalVerifier:
 
     def _plan(self, draft: Draft, p: Floats, row: int, children: Ints) -> _Plan:
         q = draft.probabilities[row, children]
-        # Without replacement the second sibling has another q; for one child both ways are the same.
-        is_distinct = len(q) > 1 and not np.array_equal(q[0], q[1])
+        # Without replacement the first token is gone from the second q; with it, two askings of a live model
+        # may still differ in a last digit. For one child both ways are the same.
+        is_distinct = len(q) > 1 and bool(q[1, draft.token[row, children[0]]] == 0)
         key = (p.tobytes(), q[0].tobytes(), len(q), is_distinct)
         if key not in self._plans:
             self._plans[key] = _solved(p, q[0], len(q), is_distinct=is_distinct)
