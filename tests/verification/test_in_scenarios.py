@@ -90,6 +90,39 @@ def test_rules_that_do_not_fit_are_refused() -> None:
         _result("verifier={kind: block}", "distributions={kind: rates, acceptance_rate: 0.5}")
 
 
+DEVICES = """\
+target: {model: llama-3.1-8b}
+hardware: {target: h100-sxm}
+speculative_config: {model: llama-3.2-1b, num_speculative_tokens: 4, draft_sample_method: probabilistic}
+distributions: {kind: explicit, target: [.5, .3, .2], draft: [.2, .3, .5]}
+workload: {num_prompts: 6, max_concurrency: 3, prompt_tokens: 16, output_tokens: 20}
+"""
+
+
+@pytest.mark.parametrize(
+    ("verifier", "draft_source"),
+    [("block", "{kind: chain}"), ("recursive", "{kind: tree, branching: [2, 1]}")],
+)
+def test_every_round_of_a_request_is_the_same_on_more_devices_and_in_another_batch(
+    verifier: str, draft_source: str
+) -> None:
+    rule = [f"verifier={{kind: {verifier}}}", f"draft_source={draft_source}"]
+    others = (
+        [],
+        ["target.tensor_parallel_size=4"],
+        ["hardware.draft=rtx-4090"],
+        ["workload.max_concurrency=1"],
+    )
+    tables = [
+        simulate(load_scenario(DEVICES, overrides=[*rule, *other]))
+        .rounds.sort_values(["arm", "request", "step"])
+        .drop(columns="step")
+        .reset_index(drop=True)
+        for other in others
+    ]
+    assert all(table.equals(tables[0]) for table in tables)
+
+
 def test_the_levels_of_a_tree_attend_to_what_was_drafted_before() -> None:
     one = np.array([[1]])
     rounds = Rounds(
