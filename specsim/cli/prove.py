@@ -43,6 +43,10 @@ def prove(
     is_greedy: Annotated[
         bool, typer.Option("--greedy-draft", help="A chain of the draft's most probable tokens.")
     ] = False,
+    draft_source: Annotated[
+        str | None,
+        typer.Option(help="Any draft source as a scenario has it: '{kind: eagle2, depth: 2, top_k: 2}'."),
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the rule.")
     ] = None,
@@ -69,7 +73,14 @@ def prove(
         return
     subjects = [
         _subject(
-            rule, pair, tokens, branching=branching, chains=chains, siblings=siblings, is_greedy=is_greedy
+            rule,
+            pair,
+            tokens,
+            branching=branching,
+            chains=chains,
+            siblings=siblings,
+            is_greedy=is_greedy,
+            draft_source=draft_source,
         )
         for pair in _pairs(rule, target, draft, num_pairs=pairs, vocabulary=vocabulary, seed=seed)
     ]
@@ -134,15 +145,18 @@ def _subject(
     chains: int | None,
     siblings: SiblingMethod | None,
     is_greedy: bool,
+    draft_source: str | None,
 ) -> Subject:
     from specsim.errors import ConfigError
     from specsim.speculation import ChainDraft, IndependentChainsDraft, TreeDraft, TreeShape
     from specsim.speculation.prove import Subject
 
-    if sum((branching is not None, chains is not None, is_greedy)) > 1:
-        raise ConfigError("--branching, --chains and --greedy-draft: give one at most")
+    if sum((branching is not None, chains is not None, is_greedy, draft_source is not None)) > 1:
+        raise ConfigError("--branching, --chains, --greedy-draft and --draft-source: give one at most")
     source: DraftSource
-    if branching is not None:
+    if draft_source is not None:
+        source = _named_source(draft_source, pair, num_speculative_tokens=tokens)
+    elif branching is not None:
         widths = [int(word) if word.strip().isdecimal() else 0 for word in branching.split(",")]
         if not all(0 < width <= 16 for width in widths):
             raise ConfigError(f"--branching '{branching}': not whole numbers from 1 to 16, such as 2,2")
@@ -154,6 +168,22 @@ def _subject(
     else:
         source = ChainDraft(pair, num_tokens=tokens, is_greedy=is_greedy)
     return Subject(pair, source, rule)
+
+
+def _named_source(text: str, pair: ConditionalDistributions, *, num_speculative_tokens: int) -> DraftSource:
+    from specsim.config import parse, validate
+    from specsim.config.nodes import Scalar
+    from specsim.errors import ConfigError
+    from specsim.scenario.kinds import draft_source_spec
+    from specsim.speculation import DRAFT_SOURCES, BuildContext
+
+    document = parse(text, file="--draft-source")
+    kind = document.get("kind")
+    if not isinstance(kind, Scalar) or not isinstance(kind.value, str):
+        raise ConfigError(f"--draft-source '{text}': names no kind")
+    spec = draft_source_spec(validate(DRAFT_SOURCES[kind.value], document))
+    context = BuildContext(num_speculative_tokens=num_speculative_tokens, draft_sample_method="probabilistic")
+    return spec.build(context, pair)
 
 
 def _as_json(verifier: str, proof: Proof) -> dict[str, object]:

@@ -73,6 +73,11 @@ def verifier_spec(spec: BaseModel) -> VerifierSpec:
     return cast("VerifierSpec", spec)
 
 
+def draft_source_spec(spec: BaseModel) -> DraftSourceSpec:
+    """Return a spec that was validated as a draft source's."""
+    return cast("DraftSourceSpec", spec)
+
+
 def verifier_named(kind: str) -> VerifierSpec:
     """Return the verification rule of a kind that needs no settings."""
     return cast("VerifierSpec", VERIFIERS[kind].model_validate({"kind": kind}))

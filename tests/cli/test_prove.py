@@ -48,6 +48,23 @@ def test_a_lossy_rule_fails_with_exit_1_and_its_distance(capsys: pytest.CaptureF
     assert "total variation 0.2" in err
 
 
+@pytest.mark.parametrize(
+    ("rule", "source"),
+    [
+        ("candidates", "{kind: eagle2, depth: 2, top_k: 2}"),
+        ("token", "{kind: lookup}"),
+        ("recursive", "{kind: sequoia, acceptance_by_rank: [.5, .2], max_depth: 2}"),
+    ],
+)
+def test_any_draft_source_of_a_scenario_is_proved(
+    capsys: pytest.CaptureFixture[str], rule: str, source: str
+) -> None:
+    words = ("--draft-source", source, "--pairs", "1", "--vocabulary", "2", "--requests", "1000")
+    code, out, _ = _run(capsys, rule, *words, "--tokens", "3")
+    assert code == 0
+    assert "1 of 1 pairs enumerated" in out
+
+
 def test_random_pairs_are_proved_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _run(capsys, "greedy", "--pairs", "2", "--requests", "1000")
     assert code == 0
@@ -108,6 +125,9 @@ def test_a_rule_of_other_people_is_proved_as_ours_are(
         (("recursive", "--branching", "2", "--greedy-draft"), "give one at most"),
         (("typical", "--trace", str(TRACE)), "no exact replay"),
         (("lenience",), "lenience"),
+        (("token", "--draft-source", "{kind: chian}"), "did you mean 'chain'"),
+        (("token", "--draft-source", "{num: 1}"), "names no kind"),
+        (("token", "--draft-source", "{kind: eagle2, depth: 0, top_k: 2}"), "depth"),
         (("typical", "--set", "threshold=2"), "threshold"),
     ],
 )
