@@ -63,9 +63,8 @@ def run_plots(run: Run) -> Iterator[Plot]:
         yield Plot(
             "roofline",
             "Roofline",
-            "Achieved arithmetic against operational intensity of "
-            + ", ".join(str(name) for name in points["name"])
-            + f", below the roof of {ceiling.name}.",
+            f"Marks left of the dotted line wait for memory, right of it for arithmetic; the line is the roof of"
+            f" {ceiling.name}.",
             lambda axes: plot_roofline(points, ceiling, axes),
             height_in=3.6,
         )
@@ -137,10 +136,12 @@ def figure_of(result: SimulationResult) -> Figure:
 
 def _parts_plot(parts: pd.DataFrame, metric: str, title: str, quantity: str) -> Plot:
     totals = ", ".join(f"{arm} {parts[arm].sum():.3g}" for arm in parts.columns)
+    wasted = float(parts.loc["wasted"].iloc[-1])
+    share = f", {100 * wasted / parts.iloc[:, -1].sum():.0f} % of it on rejected tokens" if wasted else ""
     return Plot(
         metric,
         title,
-        f"{title} in each arm, stacked by part; {quantity}: {totals}.",
+        f"{quantity.capitalize()}: {totals}{share}.",
         lambda axes: plot_parts(parts, axes, quantity=quantity),
         height_in=2.6,
     )
