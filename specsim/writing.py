@@ -31,7 +31,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Parameters
     ----------
     path
-        Its folder must exist.
+        Its folder must exist. What a link points to is written; a device or a pipe is written into.
     content
         Text is written as UTF-8.
 
@@ -40,9 +40,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
     OSError
         If it cannot be written; see `write_faults`.
     """
+    data = content.encode() if isinstance(content, str) else content
+    if path.exists() and not path.is_file():
+        # Renaming would put a file in the place of a device; a folder says itself that it cannot be written.
+        path.write_bytes(data)
+        return
+    path = Path(os.path.realpath(path))
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fresh.write_bytes(content.encode() if isinstance(content, str) else content)
+        fresh.write_bytes(data)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)

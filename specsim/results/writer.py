@@ -7,10 +7,12 @@ process dies in between. So whenever it dies, the folder is absent, the old run 
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,15 +84,18 @@ def check_folder(folder: Path) -> None:
             return
         if not folder.is_dir():
             raise ConfigError(f"{folder}: not a folder")
-        files = {path.name for path in folder.iterdir() if path.is_file()}
-        names = {path.name for path in folder.iterdir()}
-    foreign = sorted(names - (RUN_FILES & files))
+        try:
+            is_file = {entry.name: entry.is_file() for entry in os.scandir(folder)}
+        except FileNotFoundError:
+            # Another process is about to put its run there.
+            return
+    foreign = sorted(name for name in is_file if name not in RUN_FILES or not is_file[name])
     if foreign:
         raise ConfigError(
             f"{folder}: not written, since it holds '{foreign[0]}', which is no file of a run; "
             "give a new or empty folder, or that of an earlier run"
         )
-    if names and not _is_summary(folder / SUMMARY):
+    if is_file and not _is_summary(folder / SUMMARY):
         raise ConfigError(f"{folder}: not written, since it is not empty and holds no {SUMMARY} of a run")
 
 
@@ -164,17 +169,26 @@ def _arrow_array(values: Values) -> pa.Array:
 
 
 def _swap(fresh: Path, target: Path) -> None:
-    """Give the fresh folder the target's name; an old run steps aside, then goes."""
+    """Give the fresh folder the target's name; an old run steps aside, then goes.
+
+    Of processes that write one folder at once, each has the name in turn; the last keeps it.
+    """
     old = _sibling(target, "old")
-    if target.exists():
-        target.rename(old)
-    try:
-        fresh.rename(target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    is_taken = True
+    while is_taken:
+        # Another process may have moved the old run aside since.
+        with suppress(FileNotFoundError):
+            target.rename(old)
+        try:
+            fresh.rename(target)
+            is_taken = False
+        except BaseException as error:
+            # Put back, unless there was none or another process has the name by now.
+            with suppress(OSError):
+                old.rename(target)
+            if not isinstance(error, OSError) or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _recover(target: Path) -> None:

@@ -172,6 +172,24 @@ def test_a_run_set_aside_by_a_dead_process_is_put_back(
     assert json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["seed"] == 0
 
 
+def test_a_run_that_another_process_puts_there_meanwhile_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(RESULT, tmp_path / "run")
+    write(ClosedLoop().result(seed=3), tmp_path / "other")
+    rename = Path.rename
+
+    def late(self: Path, target: Path) -> Path:
+        if ".specsim-new-" in self.name and (tmp_path / "other").exists():
+            rename(tmp_path / "other", tmp_path / "run")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    write(ClosedLoop().result(seed=5), tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["seed"] == 5
+
+
 def test_what_a_live_process_is_writing_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / f".run.specsim-new-{os.getppid()}").mkdir()
     (tmp_path / ".run.specsim-new-notes").mkdir()
