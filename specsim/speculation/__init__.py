@@ -6,6 +6,7 @@ from specsim.speculation.distributions import (
     Distributions,
     Path,
     PathDistributions,
+    PathProbabilities,
     Prefixes,
     Signals,
 )
@@ -45,7 +46,7 @@ from specsim.speculation.verify.kseq import KSeqSpec, KSeqVerifier
 from specsim.speculation.verify.lenience import LenienceSpec, LenienceVerifier
 from specsim.speculation.verify.optimal import OptimalSpec, OptimalVerifier, optimal_acceptance
 from specsim.speculation.verify.recursive import RecursiveSpec, RecursiveVerifier
-from specsim.speculation.verify.rule import Verifier
+from specsim.speculation.verify.rule import PathVerifier, Verifier
 from specsim.speculation.verify.sampler_match import SamplerMatchSpec, SamplerMatchVerifier
 from specsim.speculation.verify.token import TokenSpec, TokenVerifier
 from specsim.speculation.verify.typical import TypicalSpec, TypicalVerifier
@@ -95,7 +96,9 @@ __all__ = [
     "OptimalVerifier",
     "Path",
     "PathDistributions",
+    "PathProbabilities",
     "PathRounds",
+    "PathVerifier",
     "PlainRounds",
     "Prefixes",
     "RatesDistributions",

@@ -26,7 +26,7 @@ def path_law(verifier: Verifier) -> Callable[[Floats, Floats], Floats]:
     """
     if verifier.needs == "acceptance":
         return kept_given_text
-    if isinstance(verifier, PathVerifier):
+    if verifier.needs == "path" and verifier.is_lossless and isinstance(verifier, PathVerifier):
         return verifier.along_path
     raise ConfigError.at(
         "verifier",

@@ -9,7 +9,7 @@ import pytest
 
 from specsim.arrays import Floats, Ints
 from specsim.engine.simulate import simulate
-from specsim.errors import ConfigError, DomainError
+from specsim.errors import ConfigError
 from specsim.scenario import load_scenario
 from specsim.scenario.kinds import verifier_named, verifier_spec
 from specsim.speculation import (
@@ -108,13 +108,18 @@ def test_greedy_verification_replays_a_text_recorded_at_temperature_0_and_no_oth
     np.testing.assert_array_equal(
         RuledPaths(paths, GreedyVerifier()).acceptance(*where, 4), paths.acceptance(*where, 4)
     )
-    with pytest.raises(DomainError, match="the target is not certain"):
+    with pytest.raises(ConfigError, match="verifier: greedy: the target is not certain"):
         RuledPaths(RecordedPaths(random_trace(3, [30])), GreedyVerifier())
 
 
-def test_a_lossy_rule_is_refused_on_a_recording() -> None:
+class _LossyBlock(BlockVerifier):
+    is_lossless = False
+
+
+@pytest.mark.parametrize("rule", [TypicalVerifier(), _LossyBlock()], ids=["needs more", "says it replays"])
+def test_a_lossy_rule_is_refused_on_a_recording(rule: Verifier) -> None:
     with pytest.raises(ConfigError, match="no exact replay"):
-        RuledPaths(RecordedPaths(random_trace(3, [30])), TypicalVerifier())
+        RuledPaths(RecordedPaths(random_trace(3, [30])), rule)
 
 
 @pytest.mark.parametrize("wrong", [_without_product, _product_over_starts])

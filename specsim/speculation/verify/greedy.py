@@ -64,6 +64,6 @@ class GreedyVerifier:
 def _refuse_uncertain(largest: Floats) -> None:
     if not (largest == 1).all():
         raise DomainError(
-            f"verifier greedy: the target is not certain (largest probability {largest.min():.3g});"
+            f"greedy: the target is not certain (largest probability {largest.min():.3g});"
             " use token, or a target at temperature 0"
         )
