@@ -16,7 +16,7 @@ from specsim.results import Provenance, installed_versions
 from specsim.results.provenance import ProfileKind
 from specsim.results.schema import SCHEMA_VERSION
 from specsim.scenario import Scenario
-from specsim.speculation import RecordedPaths
+from specsim.speculation import RatesSpec, RecordedPaths
 from specsim.speculation.trace import TraceHeader
 
 
@@ -65,6 +65,8 @@ def provenance(
         held_out_power_error=profile.held_out_power_error,
         trace="; ".join(_described(recording.trace.header) for recording in recordings) or None,
         stand_in=_stand_in(scenario, recordings),
+        acceptance_is_assumed=scenario.num_speculative_tokens > 0
+        and any(isinstance(entry.distributions, RatesSpec) for entry in scenario.request_classes()),
         approximate=is_approximate,
         lossy=not is_lossless,
         total_variation=total_variation,

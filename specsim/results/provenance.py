@@ -31,6 +31,8 @@ class Provenance:
     """Recorded trace that the acceptance comes from, in words."""
     stand_in: str | None = None
     """The pair of models that the trace was recorded on, where it is not the scenario's own pair."""
+    acceptance_is_assumed: bool = False
+    """Acceptance follows rates that the scenario states, not p and q of models."""
     approximate: bool = False
     """Replay outside the conditions under which it is exact."""
     lossy: bool = False

@@ -18,12 +18,13 @@ from specsim.results.accounting import ArmTables
 from specsim.results.comparison import ArmComparison
 from specsim.results.metrics import DEFINITIONS, Metrics, acceptance_metrics, arm_metrics
 from specsim.results.provenance import Provenance
+from specsim.results.reading import how_to_read, known_limitations
 from specsim.results.schema import PROMPTS, REQUESTS, ROUNDS, SCHEMA_VERSION, STEPS
 from specsim.results.summary import Summary, json_ready, number
 from specsim.results.sums import Sums, prompt_numbers, prompt_sums
 from specsim.results.table import ColumnData, Labels, Table
 from specsim.results.tariff import Tariff
-from specsim.results.verdict import how_to_read, known_limitations, verdict
+from specsim.results.verdict import verdict
 from specsim.streams import RandomStreams
 
 if TYPE_CHECKING:

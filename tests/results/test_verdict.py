@@ -142,7 +142,7 @@ def test_a_clean_origin_names_none_of_them() -> None:
 
 def test_a_fitted_profile_states_its_held_out_error() -> None:
     summary = MANY.with_provenance(profile_kind="fitted", held_out_error=0.041).result().summary()
-    assert summary["verdict"]["text"].endswith("Profile: fitted, held-out error 4.1 %.")
+    assert summary["verdict"]["text"].endswith("Profile: fitted, step times 4.1 % off on held-out runs.")
     assert "4.1 % off on average" in summary["how_to_read"]
     assert "fitted profile constant" in str(summary["baseline"]["measurement_method"])
 
@@ -155,7 +155,9 @@ def test_a_fitted_profile_without_a_held_out_error_says_so() -> None:
 
 def test_fitted_watts_beside_datasheet_times_are_told_apart() -> None:
     summary = MANY.with_provenance(held_out_error=0.132, held_out_power_error=0.057).result().summary()
-    said = "Profile: step times datasheet, 13 % off on measured runs; watts fitted, held-out error 5.7 %."
+    said = (
+        "Profile: step times datasheet, 13 % off on measured runs; watts fitted, 5.7 % off on held-out runs."
+    )
     assert summary["verdict"]["text"].endswith(said)
     assert "watts are fitted to such runs, 5.7 % off" in summary["how_to_read"]
     assert summary["provenance"]["profile_kind"] == "datasheet"
@@ -211,6 +213,18 @@ def test_a_profile_without_power_has_no_joules() -> None:
     summary = MANY.result(tables=tables).summary()
     assert summary["baseline"]["total_energy_joules"] is None
     assert "states no power" in " ".join(summary["known_limitations"])
+
+
+def test_assumed_acceptance_is_said_in_the_verdict_and_in_the_limitations() -> None:
+    summary = MANY.with_provenance(acceptance_is_assumed=True).result().summary()
+    assert " Acceptance: assumed rates." in summary["verdict"]["text"]
+    assert "Acceptance follows assumed rates" in " ".join(summary["known_limitations"])
+    assert "assumed" not in str(MANY.result().summary()["verdict"])
+
+
+def test_nothing_drafted_is_said() -> None:
+    text = ClosedLoop(lookahead=0).result().summary()["verdict"]["text"]
+    assert text.startswith("Undecided, nothing is drafted: 1.00x per user")
 
 
 def test_a_few_prompts_are_called_few() -> None:
