@@ -63,8 +63,8 @@ def run_plots(run: Run) -> Iterator[Plot]:
         yield Plot(
             "roofline",
             "Roofline",
-            f"Marks left of the dotted line wait for memory, right of it for arithmetic; the line is the roof of"
-            f" {ceiling.name}.",
+            "Marks left of the dotted line wait for memory, right of it for arithmetic; the line is the roof"
+            f" of {ceiling.name}.",
             lambda axes: plot_roofline(points, ceiling, axes),
             height_in=3.6,
         )
