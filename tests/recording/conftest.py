@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 if TYPE_CHECKING:
@@ -75,3 +76,50 @@ def save_model(folder: Path, *, words: list[str], seed: int, num_padding: int = 
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def save_gguf(path: Path, *, seed: int, words: list[str] | None = None) -> Path:
+    """Save a model of one layer whose tokenizer knows a few words and their letters, in one GGUF file."""
+    gguf = pytest.importorskip("gguf", reason="gguf is not installed")
+    width, heads, inner = 16, 2, 32
+    letters = ["▁", "w", "1", "2", "3", "▁w"]
+    pieces = ["<unk>", "<s>", "</s>", *letters, *(f"▁{word}" for word in words or ["w1", "w2", "w3"])]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(128)
+    writer.add_embedding_length(width)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(heads)
+    writer.add_rope_dimension_count(width // heads)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(pieces))
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(pieces)
+    writer.add_token_scores([-float(place) for place in range(len(pieces))])
+    marks = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+    writer.add_token_types([*marks, *[gguf.TokenType.NORMAL] * (len(pieces) - len(marks))])
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    rng = np.random.default_rng(seed)
+    shapes = {
+        "token_embd": (len(pieces), width),
+        "output": (len(pieces), width),
+        "blk.0.attn_q": (width, width),
+        "blk.0.attn_k": (width, width),
+        "blk.0.attn_v": (width, width),
+        "blk.0.attn_output": (width, width),
+        "blk.0.ffn_gate": (inner, width),
+        "blk.0.ffn_up": (inner, width),
+        "blk.0.ffn_down": (width, inner),
+    }
+    for name, shape in shapes.items():
+        writer.add_tensor(f"{name}.weight", rng.normal(0, 0.8, shape).astype(np.float32))
+    for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
+        writer.add_tensor(f"{name}.weight", np.ones(width, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

@@ -16,33 +16,14 @@ from specsim.speculation import DRAFT_SOURCES, VERIFIERS, Trace
 from specsim.speculation.ngram import counts_of_files, save_counts
 from tests.oracles.text_law import every_text, pair_of_64ths
 from tests.strategies import random_trace
+from tests.verification.served import SOURCES, served
 
-PAGE = Path(__file__).parents[2] / "docs" / "verification.md"
 COLUMNS = ("rates", "trace", "union", "explicit", "ngram")
-SIBLINGS = ("", ", siblings: independent", ", siblings: distinct", ", siblings: certain")
-SOURCES: dict[str, list[str]] = {
-    "chain": ["{kind: chain}"],
-    "lookup": ["{kind: lookup}"],
-    "tree": [f"{{kind: tree, branching: [2]{how}}}" for how in SIBLINGS],
-    "sequoia": [f"{{kind: sequoia, acceptance_by_rank: [.5, .2]{how}}}" for how in SIBLINGS],
-    "eagle2": ["{kind: eagle2, depth: 1, top_k: 2}"],
-    "independent_chains": ["{kind: independent_chains, num_chains: 2}"],
-}
 SCENARIO = """\
 hardware: {target: {name: unit, kind: unit, target_step_s: 1 s, draft_cost_ratio: 0.1}}
 speculative_config: {num_speculative_tokens: 2, draft_sample_method: probabilistic}
 workload: {num_prompts: 2, max_concurrency: 2, prompt_tokens: 4, output_tokens: 8}
 """
-
-
-def _table() -> dict[str, list[set[str]]]:
-    """Draft sources of each rule, column by column, as the page has them."""
-    section = PAGE.read_text().partition("## Which rules run on what")[2].partition("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
-    return {
-        rule.strip("`"): [set() if cell == "–" else set(cell.split(", ")) for cell in cells]
-        for rule, *cells in rows
-    }
 
 
 def _certain(trace: Trace) -> Trace:
@@ -97,15 +78,15 @@ def _is_served(prepared: Prepared, rule: str, source: str) -> bool:
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_the_table_of_rules_by_distributions_is_what_check_accepts(column: str, files: Path) -> None:
-    table = _table()
+    table = served()
     assert sorted(table) == list(VERIFIERS.kinds())
     assert sorted(SOURCES) == list(DRAFT_SOURCES.kinds())
     for rule, cells in table.items():
         prepared = _prepared(files, column, is_certain=rule == "greedy")
-        served = {
+        accepted = {
             kind for kind, ways in SOURCES.items() if any(_is_served(prepared, rule, way) for way in ways)
         }
-        assert served == cells[min(COLUMNS.index(column), 3)], (rule, column)
+        assert accepted == cells[min(COLUMNS.index(column), 3)], (rule, column)
 
 
 @pytest.mark.parametrize("column", ["trace", "union", "explicit", "ngram"])
