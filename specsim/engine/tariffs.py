@@ -32,7 +32,7 @@ def rents(scenario: Scenario, target: Deployed, draft: Deployed | None) -> tuple
     --------
     >>> from specsim.engine.prepare import prepare
     >>> from specsim.scenario import load_scenario
-    >>> prepared = prepare(load_scenario("chat_8b"))
+    >>> prepared = prepare(load_scenario("chat_8b", overrides=["cost.usd_per_hour=2.5"]))
     >>> rents(prepared.scenario, prepared.target, prepared.draft)[0].source
     '2.5 USD/h (scenario)'
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from specsim.results.metrics import Metrics
-from specsim.results.summary import Summary
+from specsim.results.summary import Bounds, Summary
 
 Figure: TypeAlias = bool | int | float | str | list[float] | None
 """One figure of a run; None is undefined or unknown."""
@@ -40,7 +40,10 @@ class Outcome:
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
-    """Yield the figures of a run by dotted name: verdict, speed-ups, then all metrics of both arms."""
+    """Yield the figures of a run by dotted name: verdict, speed-ups, then all metrics of both arms.
+
+    The ends of an interval go by the name of their metric with ``.ci_low`` and ``.ci_high``.
+    """
     yield "verdict.pays", summary["verdict"]["pays"]
     yield "num_prompts", summary["intervals"]["num_prompts"]
     if summary["speedup"] is not None:
@@ -49,9 +52,10 @@ def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:
             yield f"speedup.{name}", estimate["mean"]
             yield f"speedup.{name}.ci_low", estimate["ci_low"]
             yield f"speedup.{name}.ci_high", estimate["ci_high"]
-    yield from _flat("baseline", summary["baseline"])
+    intervals = summary["intervals"]
+    yield from _flat("baseline", summary["baseline"], intervals["baseline"])
     if summary["speculation"] is not None:
-        yield from _flat("speculation", summary["speculation"])
+        yield from _flat("speculation", summary["speculation"], intervals["speculation"] or {})
 
 
 METRIC_PREFIXES = ("speedup.", "baseline.", "speculation.")
@@ -80,9 +84,13 @@ def number_of(figure: Figure) -> float | None:
     return float(figure)
 
 
-def _flat(prefix: str, metrics: Metrics) -> Iterator[tuple[str, Figure]]:
+def _flat(prefix: str, metrics: Metrics, intervals: Mapping[str, Bounds]) -> Iterator[tuple[str, Figure]]:
     for name, value in metrics.items():
         if isinstance(value, Mapping):
             yield from ((f"{prefix}.{name}.{part}", amount) for part, amount in value.items())
         else:
             yield f"{prefix}.{name}", value
+        if name in intervals:
+            low, high = intervals[name] or (None, None)
+            yield f"{prefix}.{name}.ci_low", low
+            yield f"{prefix}.{name}.ci_high", high

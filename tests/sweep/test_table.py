@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specsim.engine.simulate import simulate
 from specsim.errors import ConfigError, DomainError
+from specsim.scenario import load_scenario
 from specsim.sweep import SweepTable
 from specsim.sweep.files import check_sweep_folder, finished, read_sweep, write_sweep
-from specsim.sweep.outcome import Outcome
+from specsim.sweep.outcome import Outcome, figures
 from specsim.sweep.plan import Case
 from specsim.sweep.sweep import SweepJob
 from specsim.sweep.table import Rows, _in_order
@@ -157,3 +159,13 @@ def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
         check_sweep_folder(tmp_path)
     with pytest.raises(ConfigError, match="not a folder"):
         check_sweep_folder(tmp_path / "notes.txt")
+
+
+def test_a_mean_of_an_arm_has_the_ends_of_its_interval_beside_it() -> None:
+    summary = simulate(load_scenario(SMALL)).summary()
+    found = dict(figures(summary))
+    for arm in ("baseline", "speculation"):
+        low, high = (found[f"{arm}.mean_tpot_ms.{end}"] for end in ("ci_low", "ci_high"))
+        assert [low, high] == (summary["intervals"][arm] or {})["mean_tpot_ms"]  # type: ignore[literal-required]
+    assert found["speculation.usd_per_mtok.ci_low"] is None
+    assert "speculation.p99_tpot_ms.ci_low" not in found
