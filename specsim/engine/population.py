@@ -9,7 +9,7 @@ import numpy as np
 from specsim.arrays import Bools, Ints
 from specsim.errors import ConfigError
 from specsim.scenario import RequestClass, Scenario
-from specsim.speculation import BuildContext, RatesSpec, RecordedPaths
+from specsim.speculation import BuildContext, LiveSpec, RatesSpec, RecordedPaths
 from specsim.speculation.distributions import Distributions, Ending, PathDistributions
 from specsim.speculation.mixture import MixedPaths
 from specsim.streams import RandomStreams
@@ -65,8 +65,9 @@ def populate(scenario: Scenario, streams: RandomStreams) -> Population:
         classes=tuple(entry.lengths for entry in classes),
         shares=tuple(entry.share for entry in classes),
     )
+    longest = int(requests.num_output_tokens.max())
     context = scenario.build_context()
-    built = [_built(scenario, number, entry, context) for number, entry in enumerate(classes)]
+    built = [_built(scenario, number, entry, context, longest) for number, entry in enumerate(classes)]
     count = len(requests)
     population = Population(
         requests=requests,
@@ -83,10 +84,18 @@ def populate(scenario: Scenario, streams: RandomStreams) -> Population:
     return population
 
 
-def _built(scenario: Scenario, number: int, entry: RequestClass, context: BuildContext) -> Distributions:
+def _built(
+    scenario: Scenario, number: int, entry: RequestClass, context: BuildContext, longest: int
+) -> Distributions:
     """Return the distributions of a class; faults name the key that holds them."""
+    spec = entry.distributions or _NO_DRAFT
     try:
-        return (entry.distributions or _NO_DRAFT).build(context)
+        if isinstance(spec, LiveSpec) and longest > spec.max_tokens:
+            raise ConfigError.at(
+                "distributions.max_tokens",
+                f"{spec.max_tokens} is less than the {longest} tokens of the longest request",
+            )
+        return spec.build(context)
     except ConfigError as error:
         classes = scenario.workload.classes
         own = f"workload.classes.{number}." if classes and classes[number].distributions is not None else ""

@@ -41,6 +41,18 @@ CASES = {
         {"distributions": EXPLICIT, "verifier": "{kind: greedy}"},
         "distributions",
     ),
+    "more tuples of siblings than are planned": (
+        {
+            "distributions": f"{{kind: explicit, target: {[1 / 8] * 8}, draft: {[1 / 8] * 8}}}",
+            "verifier": "{kind: optimal}",
+            "draft_source": "{kind: tree, branching: [4], siblings: independent}",
+        },
+        "distributions",
+    ),
+    "live texts shorter than the requests": (
+        {"distributions": "{kind: live, target: none, draft: none, max_tokens: 4}"},
+        "distributions.max_tokens",
+    ),
     "two rules": (
         {
             "verifier": "{kind: token}",
