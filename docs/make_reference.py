@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from docs.run_blocks import Runner
 from specsim.results.metrics import DEFINITIONS
-from specsim.results.schema import REQUESTS, ROUNDS, SCHEMA_VERSION, STEPS, Column
+from specsim.results.schema import PROMPTS, REQUESTS, ROUNDS, SCHEMA_VERSION, STEPS, Column
 
 REFERENCE = Path(__file__).parent / "reference.md"
 
@@ -42,9 +42,10 @@ def reference() -> str:
         lines += [f"## {subject.capitalize()} files\n", f"{text}\n", *blocks[subject]]
     lines.append("## Result tables\n")
     lines.append(
-        f"Version {SCHEMA_VERSION} of the columns, in Parquet and in `result.requests`, `result.steps`.\n"
+        f"Version {SCHEMA_VERSION} of the columns, in Parquet and in `result.requests`, `result.prompts`, "
+        "`result.steps`.\n"
     )
-    for name, columns in (("requests", REQUESTS), ("steps", STEPS), ("rounds", ROUNDS)):
+    for name, columns in (("requests", REQUESTS), ("prompts", PROMPTS), ("steps", STEPS), ("rounds", ROUNDS)):
         lines += [f"### {name}\n", _table(("column", "dtype", "unit", "meaning"), map(_column, columns))]
     lines.append("## Metrics in summary.json\n")
     lines.append("Names and units are those of `vllm bench serve` where it has them.\n")
