@@ -140,8 +140,10 @@ def round_law(subject: Subject) -> RoundLaw:
 
 def _is_replayed(subject: Subject) -> bool:
     """Tell whether the rule replays such drafts along a text: chains, and trees that no luck decides."""
-    is_known = subject.draft_source.siblings in ("one", "certain")
-    return is_known and subject.policy.reads == "nothing" and subject.verifier.needs != "conditional"
+    is_known = subject.draft_source.siblings in ("one", "certain") and subject.policy.reads == "nothing"
+    replays = subject.verifier.is_lossless and subject.verifier.needs != "conditional"
+    # An end token cuts a round where the enumeration of texts goes on.
+    return is_known and replays and subject.distributions.eos_token_id is None
 
 
 @dataclass(slots=True)
