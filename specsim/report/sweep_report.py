@@ -28,6 +28,7 @@ _SHOWN = (
     "speedup.tpot",
     "speedup.throughput",
     "speedup.energy",
+    "speedup.cost",
     "speculation.mean_tpot_ms",
     "speculation.p99_ttft_ms",
     "speculation.output_throughput",
