@@ -76,6 +76,22 @@ class CaptureSettings(Spec):
     """Seed of the order."""
 
 
+def check_output(output: Path) -> None:
+    """Refuse a place that could not be written, before hours of measuring.
+
+    Raises
+    ------
+    ConfigError
+        Where the output is there already, or cannot be written.
+    """
+    if output.exists():
+        raise ConfigError(f"{output}: is there already")
+    if output.suffix not in (".csv", ".jsonl", ".parquet"):
+        raise ConfigError(f"{output}: a trace is written as .csv, .jsonl or .parquet")
+    if not output.parent.is_dir():
+        raise ConfigError(f"{output}: no such folder: {output.parent}")
+
+
 def capture(
     benches: Sequence[Bench],
     cells: Sequence[Cell],
@@ -116,16 +132,19 @@ def capture(
     Raises
     ------
     ConfigError
-        Where the output is there already, cannot be written, or its journal is of another capture.
+        Where the output is there already, cannot be written, or its journal is of another capture, or a
+        model is named twice.
     """
-    if output.exists():
-        raise ConfigError(f"{output}: is there already")
-    if output.suffix not in (".csv", ".jsonl", ".parquet"):
-        raise ConfigError(f"{output}: a trace is written as .csv, .jsonl or .parquet")
+    check_output(output)
+    texts = [bench.model for bench in benches]
+    if len(set(texts)) < len(texts):
+        twice = next(bench.spec.name for bench in benches if texts.count(bench.model) > 1)
+        raise ConfigError(f"model '{twice}' is named twice; every cell of a model is measured once a repeat")
     shape = {"models": ", ".join(bench.spec.name for bench in benches), "cells": str(len(cells))}
     header = {**facts, **shape, **{name: str(value) for name, value in settings.model_dump().items()}}
-    # A capture may go on the day after.
+    # A capture may go on the day after, but with the same models and cells.
     identity = {key: value for key, value in header.items() if key != "date"}
+    identity |= {"shapes": "; ".join(texts), "cells": " ".join(cell.cell_id for cell in cells)}
     journal = Journal(output.with_name(f"{output.name}.partial"), identity)
     if not journal.records:
         for record in _idle_records(idle, settings, meter):

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from specsim.config.nodes import shortened
 from specsim.errors import ConfigError, Fault
 
 Record = Mapping[str, str | int | float]
@@ -61,8 +62,18 @@ class Journal:
         except ValueError:
             first, records = {}, []
         if first != {"header": header}:
-            message = f"is the journal of another capture; remove {self.path.name} to start again"
+            message = f"is the journal of another capture{_difference(first, header)}"
+            message += f"; remove {self.path.name} to start again"
             raise ConfigError([Fault(str(self.path), None, None, "", message)])
         self.records = records
         # Without the line that was cut off, so that the next one begins a line.
         self.path.write_text(whole + "\n", encoding="utf-8")
+
+
+def _difference(first: Mapping[str, object], header: Mapping[str, str]) -> str:
+    """Say in which figure two captures differ first; empty where there is no header to compare."""
+    kept = first.get("header")
+    if not isinstance(kept, dict):
+        return ""
+    changed = next((key for key in header if kept.get(key) != header[key]), None)
+    return "" if changed is None else f" ({changed} was {shortened(str(kept.get(changed)))})"

@@ -50,21 +50,20 @@ def capture(
     all is there. Nothing is downloaded.
     """
     refuse_missing_libraries(_LIBRARIES, purpose="capture")
-    from calibrate.capture import CaptureSettings, idle_record
+    from calibrate.capture import CaptureSettings, check_output, idle_record
     from calibrate.capture import capture as capture_trace
     from calibrate.design import design
     from calibrate.energy_meter import find_meter
     from calibrate.machine import machine_facts
     from specsim.recording.step_bench import load_bench, use_threads
 
+    check_output(output)
     settings = CaptureSettings(
         num_warmups=warmups, num_repeats=repeats, num_steps=steps, energy_window_s=energy_window, seed=seed
     )
     cells = design(max_positions=max_positions, max_cached_tokens=max_cached_tokens)
     kind = use_threads(threads, device.value)
     meter, energy = find_meter(kind)
-    if meter is None:
-        print(f"specsim: {energy}", file=sys.stderr)
     idle = None if meter is None else idle_record("idle", energy_window, meter)
     usual = Dtype.bfloat16 if kind == "cuda" else Dtype.float32
     chosen: Dtype = dtype or usual
@@ -72,6 +71,8 @@ def capture(
     benches = [
         load_bench(model, device=kind, dtype=chosen.value, uses_graphs=uses_graphs) for model in models
     ]
+    if meter is None:
+        print(f"specsim: {energy}", file=sys.stderr)
     facts = {
         **machine_facts(benches[0].gpu, threads=threads),
         "energy": energy,

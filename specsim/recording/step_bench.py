@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import time
 from pathlib import Path
 
@@ -17,13 +18,15 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from specsim.config import names
-from specsim.errors import ConfigError, DomainError
+from specsim.errors import CapacityError, ConfigError, DomainError
 from specsim.hardware import ModelSpec, load_model
+from specsim.hardware.formats import BYTES_PER_VALUE
 from specsim.recording.cached import CachedNetwork
 from specsim.recording.graphed import GraphedStep
 from specsim.recording.models import Device, Dtype, load_language_model
 from specsim.recording.step_time import StepTime
 from specsim.recording.warp import Warp, sample
+from specsim.units import format_bytes
 
 _CHUNK_TOKENS = 512
 _MAX_CACHED_TOKENS = 1 << 17
@@ -184,6 +187,8 @@ def load_bench(
     ------
     ConfigError
         Where there is no such model, or transformers has no network for it.
+    CapacityError
+        Where random weights exceed the device's memory.
     """
     path = Path(model)
     if path.suffix == ".gguf" or (path.is_dir() and any(path.glob("*.safetensors"))):
@@ -202,6 +207,7 @@ def load_bench(
 
 
 def _random_network(spec: ModelSpec, device: str, dtype: Dtype) -> nn.Module:
+    _check_memory(spec, device, dtype)
     fields = spec.model_dump(exclude_none=True, exclude={"name", "source", "recorded", "model_type"})
     known = AutoConfig.for_model(spec.model_type)
     config = AutoConfig.for_model(
@@ -215,6 +221,21 @@ def _random_network(spec: ModelSpec, device: str, dtype: Dtype) -> nn.Module:
         raise ConfigError(f"'{spec.name}': {str(error).splitlines()[0]}") from None
     network.eval()
     return network
+
+
+def _check_memory(spec: ModelSpec, device: str, dtype: Dtype) -> None:
+    """Refuse weights beyond the memory there is, for which the system would end the process unheard."""
+    if device == "cuda":
+        _, memory_bytes = torch.cuda.mem_get_info()
+    else:
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    weight_bytes = spec.params_total * BYTES_PER_VALUE[dtype]
+    if weight_bytes > memory_bytes:
+        needed, held = format_bytes(weight_bytes), format_bytes(memory_bytes)
+        message = (
+            f"'{spec.name}': {needed} weights in {dtype} exceed the {held} memory of the {device} device"
+        )
+        raise CapacityError(message, lacking_bytes=weight_bytes - memory_bytes)
 
 
 def use_threads(threads: int, device: Device) -> Device:

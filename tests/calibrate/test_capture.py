@@ -107,8 +107,33 @@ def test_journal_of_another_capture_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     with pytest.raises(KeyboardInterrupt):
         capture([CountingBench(dies_after=1)], CELLS, SETTINGS, output, facts=FACTS)
-    with pytest.raises(ConfigError, match=r"journal of another capture; remove out\.csv\.partial"):
+    message = r"journal of another capture \(device was a100\); remove out\.csv\.partial"
+    with pytest.raises(ConfigError, match=message):
         capture([CountingBench()], CELLS, SETTINGS, output, facts=FACTS | {"device": "h100"})
+
+
+def test_journal_of_another_shape_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    with pytest.raises(KeyboardInterrupt):
+        capture([CountingBench(dies_after=1)], CELLS, SETTINGS, output, facts=FACTS)
+    other = CountingBench()
+    other.model = "llama-3.2-1b"
+    with pytest.raises(ConfigError, match=r"another capture \(models was llama-3.1-8b\)"):
+        capture([other], CELLS, SETTINGS, output, facts=FACTS)
+    with pytest.raises(ConfigError, match=r"another capture \(cells was decode-1x1-128 verify-8x2-128\)"):
+        capture([CountingBench()], CELLS[:1] * 2, SETTINGS, output, facts=FACTS)
+
+
+def test_model_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    bench = CountingBench()
+    with pytest.raises(ConfigError, match=r"'llama-3.1-8b' is named twice"):
+        capture([bench, CountingBench()], CELLS, SETTINGS, tmp_path / "out.csv", facts=FACTS)
+    assert not bench.visited
+
+
+def test_capture_into_no_folder_is_refused_before_measuring(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder"):
+        capture([CountingBench()], CELLS, SETTINGS, tmp_path / "none" / "out.csv", facts=FACTS)
 
 
 def test_capture_overwrites_nothing(tmp_path: Path) -> None:

@@ -9,11 +9,17 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from calibrate.proof_prediction import compare
+from calibrate.proof_prediction import compare, fit_machine
 from calibrate.proof_runs import ProofSettings, measure
+from specsim.speculation.trace import Trace
 
 SETTINGS = ProofSettings(
-    domains=("chat", "code"), prompts_per_domain=1, max_tokens=6, lengths=(0, 2), exit_layers=2
+    domains=("chat", "code"),
+    prompts_per_domain=1,
+    num_continuations=2,
+    max_tokens=6,
+    lengths=(0, 2),
+    exit_layers=2,
 )
 
 
@@ -32,4 +38,7 @@ def test_measuring_goes_on_where_it_was_killed_and_gives_every_comparison(
     assert {(run.draft, run.num_speculative_tokens, run.prompt) for run in data.runs} == {
         (draft, count, prompt) for draft in ("lookup", "exit") for count in (0, 2) for prompt in (0, 1)
     }
-    assert len(compare(data, tmp_path)) == 4
+    assert len(compare(data, fit_machine(data).profile, tmp_path)) == 4
+    assert Trace.load(tmp_path / "exit.npz").num_prompts == 2 * 2
+    num_passes = {int(cell["rep"]) for cell in data.cells if int(cell["positions"]) < 64}
+    assert len(num_passes) == 2 * 2
