@@ -1,10 +1,10 @@
-"""Where prompt lookup pays: the speed-up of each domain of the quickstart's recorded trace."""
+"""Where prompt lookup pays: the speed-up of each domain of a recorded trace."""
 
 from __future__ import annotations
 
 import specsim
 
-result = specsim.simulate("quickstart")
+result = specsim.simulate("prompt_lookup")
 requests = result.requests.assign(decode_s=lambda table: table["finish_s"] - table["first_token_s"])
 
 print("domain         prompts  speed-up")

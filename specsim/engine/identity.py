@@ -113,6 +113,8 @@ def _is_own_pair(scenario: Scenario, header: TraceHeader) -> bool:
         return "lookup" in header.draft
     if config.method == "early_exit":
         return "exit" in header.draft
+    if config.method in ("eagle", "eagle3") and "trained head" in header.draft:
+        return True
     return config.model is not None and _names(header.draft, config.model)
 
 

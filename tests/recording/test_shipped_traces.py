@@ -11,21 +11,46 @@ import numpy as np
 import pytest
 
 from specsim.recording import acceptance_by_domain, load_prompt_set
+from specsim.recording.prompt_sets import shipped_prompt_sets
+from specsim.recording.summary import PromptRatio
 from specsim.speculation.trace import Trace
+from specsim.speculation.trace_prompts import of_domain
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "traces"
 FILES = sorted(FOLDER.glob("*.npz"))
 
 
+DRAFTS = ("lookup", "exit24", "head")
+TEMPERATURES = ("0.0", "0.3", "0.7", "1.0")
+
+
+def shipped(draft: str, temperature: str) -> Trace:
+    return Trace.load(FOLDER / f"smollm2_{draft}_t{temperature}.npz")
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_shipped_trace_is_whole_and_has_three_domains(file: Path) -> None:
+def test_a_shipped_trace_is_whole_and_has_many_domains(file: Path) -> None:
     trace = Trace.load(file)
     assert trace.num_tokens >= 1999
     domains, counts = np.unique(trace.domain, return_counts=True)
-    assert len(domains) >= 3
+    assert len(domains) >= 4
     assert counts.min() >= 6
     assert set(trace.ended_by.tolist()) <= {"eos", "recorder"}
-    assert file.stat().st_size < (1_500_000 if trace.union_ids is not None else 150_000)
+    assert file.stat().st_size < (1_500_000 if trace.union_ids is not None else 300_000)
+
+
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_every_draft_was_recorded_at_every_temperature_on_all_shipped_prompts(
+    draft: str, temperature: str
+) -> None:
+    trace = shipped(draft, temperature)
+    pairs = list(zip(trace.domain.tolist(), trace.language.tolist(), strict=True))
+    sets = [load_prompt_set(name) for name in shipped_prompt_sets()]
+    assert {(one.domain, one.language): len(one.prompts) for one in sets} == {
+        pair: pairs.count(pair) for pair in pairs
+    }
+    assert trace.header.temperature == float(temperature)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -50,43 +75,31 @@ def test_2000_positions_of_the_five_scalars_take_13_kb() -> None:
     assert num_bytes / Trace.load(file).num_tokens * 2000 < 13_500
 
 
-PAIRS = [
-    ("smollm2_lookup_t0.7", "smollm2_exit24_t0.7"),
-    ("smollm2_lookup_more_t0.7", "smollm2_exit24_union64_t0.7"),
-]
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_all_drafts_follow_the_same_continuations(temperature: str) -> None:
+    lookup, *others = (shipped(draft, temperature) for draft in DRAFTS)
+    for other in others:
+        np.testing.assert_array_equal(lookup.token, other.token)
+        np.testing.assert_array_equal(lookup.p_token, other.p_token)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_both_drafts_follow_the_same_continuations(pair: tuple[str, str]) -> None:
-    lookup, exit_24 = (Trace.load(FOLDER / f"{name}.npz") for name in pair)
-    np.testing.assert_array_equal(lookup.token, exit_24.token)
-    np.testing.assert_array_equal(lookup.p_token, exit_24.p_token)
-
-
-def test_the_trace_holds_the_shipped_prompts() -> None:
-    trace = Trace.load(FOLDER / "smollm2_lookup_t0.7.npz")
-    domains = list(dict.fromkeys(trace.domain.tolist()))
-    counts = [int(np.sum(trace.domain == domain)) for domain in domains]
-    assert counts == [len(load_prompt_set(domain).prompts) for domain in domains]
-
-
-@pytest.mark.parametrize("pair", PAIRS)
-def test_the_documented_acceptance_is_that_of_the_files(pair: tuple[str, str]) -> None:
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_the_documented_acceptance_is_that_of_the_files(draft: str) -> None:
     page = (FOLDER.parents[1] / "docs" / "traces.md").read_text()
-    lookup, exit_24 = (acceptance_by_domain(Trace.load(FOLDER / f"{name}.npz")) for name in pair)
-    for one, other in zip(lookup, exit_24, strict=True):
-        estimates = (one.acceptance_rate, one.tokens_per_round, other.acceptance_rate, other.tokens_per_round)
-        cells = [one.domain, str(one.num_prompts), f"{one.num_tokens:,}", f"{one.proposal_rate:.2f}"]
-        cells += [
-            f"{estimate.value:.2f} ({estimate.interval[0]:.2f}–{estimate.interval[1]:.2f})"
-            for estimate in estimates
-            if estimate.interval is not None
-        ]
-        assert f"| {' | '.join(cells)} |" in page
+    tables = [acceptance_by_domain(shipped(draft, temperature)) for temperature in TEMPERATURES]
+    for rows in zip(*tables, strict=True):
+        at_07 = rows[TEMPERATURES.index("0.7")]
+        rates = [shown(row.acceptance_rate) for row in rows]
+        assert f"| {' | '.join([at_07.domain, *rates, shown(at_07.tokens_per_round)])} |" in page
+
+
+def shown(estimate: PromptRatio) -> str:
+    assert estimate.interval is not None
+    return f"{estimate.value:.2f} ({estimate.interval[0]:.2f}–{estimate.interval[1]:.2f})"
 
 
 def test_lookup_helps_where_the_prompt_is_quoted() -> None:
-    rows = acceptance_by_domain(Trace.load(FOLDER / "smollm2_lookup_t0.7.npz"))
+    rows = acceptance_by_domain(shipped("lookup", "0.7"))
     by_domain = {row.domain: row.acceptance_rate for row in rows}
     quoting, chatting = by_domain["documentation"].interval, by_domain["chat"].interval
     assert quoting is not None
@@ -94,12 +107,26 @@ def test_lookup_helps_where_the_prompt_is_quoted() -> None:
     assert quoting[0] > chatting[1]
 
 
-def test_acceptance_along_the_path_agrees_with_the_overlap() -> None:
-    trace = Trace.load(FOLDER / "smollm2_exit24_t0.7.npz")
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+@pytest.mark.parametrize("draft", ["exit24", "head"])
+def test_acceptance_along_the_path_agrees_with_the_overlap(draft: str, temperature: str) -> None:
+    trace = shipped(draft, temperature)
     assert trace.q_token is not None
     assert trace.overlap is not None
+    # A head drafts nothing for the first token: it waits for the target's hidden states.
     difference = np.minimum(1.0, trace.q_token / trace.p_token) - trace.overlap
-    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(trace.num_tokens)
+    assert abs(difference.mean()) <= 4 * difference.std() / np.sqrt(trace.num_tokens) + 1e-4
+
+
+def test_a_trained_head_accepts_more_than_an_exit_after_24_layers_in_chat_and_code() -> None:
+    for domain in ("chat", "code"):
+        head, exit_24 = (
+            acceptance_by_domain(of_domain(shipped(draft, "0.7"), domains=[domain], languages=["en"]))[0]
+            for draft in ("head", "exit24")
+        )
+        assert head.acceptance_rate.value is not None
+        assert exit_24.acceptance_rate.value is not None
+        assert head.acceptance_rate.value > exit_24.acceptance_rate.value
 
 
 def test_traces_load_and_are_summed_up_without_torch() -> None:
