@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from specsim.report.figures import Plot
 from specsim.report.plots import plot_break_even, plot_effects, plot_tornado
-from specsim.report.plots.labels import label, short_value, words
+from specsim.report.plots.labels import label, sentence, short_value, words
 from specsim.sweep.table import SweepTable
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _effects(sweep: SweepTable) -> Iterator[Plot]:
         yield Plot(
             design,
             f"What moves {words(metric)}",
-            f"{words(most['key']).capitalize()} most: {share}; {words(table.iloc[-1]['key'])} least.",
+            f"{sentence(words(most['key']))} most: {share}; {words(table.iloc[-1]['key'])} least.",
             lambda axes, table=table, main=main, other=other, quantity=quantity: plot_effects(  # type: ignore[misc]
                 table, axes, main=main, other=other, quantity=quantity or label(metric)
             ),

@@ -16,6 +16,7 @@ from specsim.report.plots import (
     plot_request_gantt,
     plot_roofline,
 )
+from specsim.report.plots.labels import sentence
 from specsim.report.run_files import Run, run_of
 from specsim.results.result import SimulationResult
 
@@ -136,12 +137,13 @@ def figure_of(result: SimulationResult) -> Figure:
 
 def _parts_plot(parts: pd.DataFrame, metric: str, title: str, quantity: str) -> Plot:
     totals = ", ".join(f"{arm} {parts[arm].sum():.3g}" for arm in parts.columns)
-    wasted = float(parts.loc["wasted"].iloc[-1])
-    share = f", {100 * wasted / parts.iloc[:, -1].sum():.0f} % of it on rejected tokens" if wasted else ""
+    last = parts[parts.columns[-1]]
+    wasted = float(last["wasted"] / last.sum())
+    share = f", {100 * wasted:.0f} % of it on rejected tokens" if wasted else ""
     return Plot(
         metric,
         title,
-        f"{quantity.capitalize()}: {totals}{share}.",
+        f"{sentence(quantity)}: {totals}{share}.",
         lambda axes: plot_parts(parts, axes, quantity=quantity),
         height_in=2.6,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from specsim.report.figures import Plot
 from specsim.report.plots import plot_map
-from specsim.report.plots.labels import named_value, words
+from specsim.report.plots.labels import named_value, sentence, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def _across_last(points: pd.DataFrame, axes: Sequence[str], loads: Sequence[str]
 def _map(points: pd.DataFrame, ratio: str, axes: Sequence[str], *, where: str = "", name: str = "") -> Plot:
     y, x = axes
     table = points.pivot_table(index=y, columns=x, values=ratio, aggfunc="mean", observed=True)
-    return _plot(table, ratio, (y, x), f"{words(ratio).capitalize()}{where}", f"{ratio}-map{name}", "")
+    return _plot(table, ratio, (y, x), f"{sentence(words(ratio))}{where}", f"{ratio}-map{name}", "")
 
 
 def _best_lookahead(points: pd.DataFrame, ratio: str, axes: Sequence[str]) -> Iterator[Plot]:
@@ -69,7 +69,7 @@ def _best_lookahead(points: pd.DataFrame, ratio: str, axes: Sequence[str]) -> It
     best = means.loc[means.groupby([y, x], observed=True)[ratio].idxmax().dropna()]
     table = best.pivot_table(index=y, columns=x, values=ratio, observed=True)
     note = " The best of several K is an upper end."
-    yield _plot(table, ratio, (y, x), f"{words(ratio).capitalize()} at its best K", f"{ratio}-map", note)
+    yield _plot(table, ratio, (y, x), f"{sentence(words(ratio))} at its best K", f"{ratio}-map", note)
     chosen = best.pivot_table(index=y, columns=x, values=_LOOKAHEAD, observed=True)
     ends = dict.fromkeys(f"{end:g}" for end in (chosen.min().min(), chosen.max().max()))
     yield Plot(

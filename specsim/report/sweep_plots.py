@@ -11,7 +11,7 @@ from specsim.arrays import Bools, Floats
 from specsim.report.analysis_plots import analysis_plots, found_crossings, place_in_words
 from specsim.report.figures import Plot
 from specsim.report.plots import plot_against_batch, plot_pareto, plot_spread
-from specsim.report.plots.labels import named_value, short_value, words
+from specsim.report.plots.labels import named_value, sentence, short_value, words
 from specsim.report.sweep_maps import sweep_maps
 from specsim.sweep.break_even import CurvePoint, crossings
 from specsim.sweep.sweep import SENSITIVITY_DESIGNS
@@ -121,7 +121,7 @@ def _lines(sweep: SweepTable, points: pd.DataFrame, ratio: str, varied: list[str
     turns = _turns(means, x, series, ratio) if marked is None else place_in_words(sweep)
     yield Plot(
         f"{ratio}-lines".replace(".", "-"),
-        f"{words(ratio).capitalize()} over {words(x)}",
+        f"{sentence(words(ratio))} over {words(x)}",
         f"From {means[ratio].min():.3g} to {means[ratio].max():.3g}, above 1 in {gains} of {len(means)}"
         f" points.{turns}",
         lambda axes: plot_against_batch(
@@ -156,7 +156,7 @@ def _spreads(points: pd.DataFrame, ratio: str, varied: list[str]) -> Iterator[Pl
         shares = [f"{int((half > 1).sum())} of {int(half.notna().sum())}" for half in halves]
         yield Plot(
             f"spread-{axis}".replace(".", "-"),
-            f"{words(ratio).capitalize()} over {words(axis)}",
+            f"{sentence(words(ratio))} over {words(axis)}",
             f"Above 1 in {shares[0]} points below {named_value(axis, middle)}, in {shares[1]} from there on.",
             lambda axes, axis=axis: plot_spread(points, axes, x=axis, value=ratio),  # type: ignore[misc]
         )

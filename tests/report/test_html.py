@@ -13,6 +13,7 @@ import pytest
 
 from specsim.cli.app import main
 from specsim.engine.simulate import simulate
+from specsim.report.figures import run_plots
 from specsim.report.run_files import Run, run_of
 from specsim.report.run_report import fitted_acceptance, run_report
 from specsim.report.what_if import BATCHES, LOOKAHEADS, what_if
@@ -29,6 +30,19 @@ def test_report_says_verdict_numbers_configuration_and_limits(small_report: str,
     assert all(sentence in text for sentence in small_run.summary["known_limitations"])
     assert "max_concurrency: 2" in text
     assert "TPOT mean, ms" in text
+
+
+def test_readings_stand_below_their_figures_and_say_what_was_wasted(
+    small_report: str, small_run: Run
+) -> None:
+    readings = {plot.name: plot.reading for plot in run_plots(small_run)}
+    for reading in readings.values():
+        assert html.escape(reading, quote=False) in small_report
+    spent = small_run.summary["speculation"]["energy_joules"]  # type: ignore[index]
+    assert isinstance(spent, dict)
+    share = 100 * spent["wasted"] / sum(spent.values())  # type: ignore[operator, arg-type]
+    assert re.match(r"Energy per output token, J: baseline \S+, speculation", readings["energy_joules"])
+    assert readings["energy_joules"].endswith(f", {share:.0f} % of it on rejected tokens.")
 
 
 def test_report_holds_no_address_that_a_browser_would_load(small_report: str) -> None:

@@ -102,6 +102,17 @@ def words(key: str) -> str:
     return label(key).partition(",")[0]
 
 
+def sentence(text: str) -> str:
+    """Return words with a capital at their beginning, units within as they are.
+
+    Examples
+    --------
+    >>> sentence("energy per output token, J")
+    'Energy per output token, J'
+    """
+    return text[:1].upper() + text[1:]
+
+
 def shown_value(value: object) -> str:
     """Return a value of an axis as it is shown: four digits of a number that is not whole, a block in short.
 
