@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from specsim.errors import ConfigError, Fault
-from specsim.results.summary import Summary
+from specsim.results.summary import Summary, finite
 from specsim.streams import RandomStreams
 from specsim.sweep.changes import Change, changes
 from specsim.sweep.gates import Gate
@@ -198,5 +198,11 @@ def _shared_numbers(
 
 
 def relative(before: float, after: float) -> float | None:
-    """Return the relative change, None where it was 0."""
-    return after / before - 1.0 if before else None
+    """Return the relative change, None where it was 0 or so little that the change is no number.
+
+    Examples
+    --------
+    >>> relative(2.0, 3.0), relative(0.0, 1.0), relative(1e-300, 1e300)
+    (0.5, None, None)
+    """
+    return finite(after / before - 1.0) if before else None

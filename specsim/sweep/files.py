@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ TABLE = "sweep.parquet"
 ABOUT = "sweep.json"
 POINTS = "points"
 RUNS = "runs"
+_ALWAYS = ("point", "replication", "seed", "key", "status", "error")
+"""Columns of every table."""
 SWEEP_FILES = frozenset({TABLE, ABOUT, POINTS, RUNS, "sweep.png", "sweep.svg", "report.html"})
 
 
@@ -83,13 +86,28 @@ def read_sweep(folder: Path) -> SweepTable:
             raise ConfigError(f"{folder}: {TABLE} and {ABOUT} are of two sweeps; run the sweep again")
         # Not `read_table`, which imports pandas to read what needs none.
         columns = pq.ParquetFile(io.BytesIO(content)).read().to_pydict()
+        _check_shape(about, columns)
         return SweepTable(tuple(about["axes"]), columns, about)
     except ConfigError:
         raise
     except OSError as error:
         raise ConfigError(f"{folder}: holds no finished sweep: {error.filename}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
-        raise ConfigError(f"{folder}: is not a sweep that this version can read: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{folder}: is not a sweep that this version can read: {reason}") from None
+
+
+def _check_shape(about: Mapping[str, JsonValue], columns: Mapping[str, list[Figure]]) -> None:
+    """Raise a ValueError where the content of ``sweep.json`` does not go with a table."""
+    axes = about["axes"]
+    names = [axis for axis in axes if isinstance(axis, str)] if isinstance(axes, list) else []
+    if not isinstance(axes, list) or len(names) < len(axes):
+        raise ValueError("axes are no list of keys")
+    lacking = [name for name in (*_ALWAYS, *names) if name not in columns]
+    if lacking:
+        raise ValueError(f"the table has no column '{lacking[0]}'")
+    if not isinstance(about.get("base") or {}, dict):
+        raise ValueError("base is no scenario")
 
 
 def finished(folder: Path, fingerprint: str) -> SweepTable | None:

@@ -85,7 +85,11 @@ def test_a_short_name_is_speculation_first_then_the_baseline() -> None:
 def _table(about: dict | None = None) -> SweepTable:
     columns = {
         "point": [0, 1],
+        "replication": [0, 0],
+        "seed": [0, 0],
+        "key": ["a", "b"],
         "status": ["ok", "ok"],
+        "error": [None, None],
         "K": [1, 2],
         "x": [1.5, None],
         "y": [None, None],
@@ -122,6 +126,25 @@ def test_a_table_and_a_description_of_two_sweeps_are_refused(tmp_path: Path) -> 
     with pytest.raises(ConfigError, match="are of two sweeps"):
         read_sweep(tmp_path)
     assert finished(tmp_path, "f") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"axes": ["nosuch"]}, "the table has no column 'nosuch'"),
+        ({"axes": "K"}, "axes are no list of keys"),
+        ({"axes": [["K"]]}, "axes are no list of keys"),
+        ({"base": 5}, "base is no scenario"),
+    ],
+)
+def test_a_description_that_does_not_go_with_its_table_is_refused(
+    tmp_path: Path, change: dict[str, object], why: str
+) -> None:
+    write_sweep(_table(), tmp_path)
+    about = json.loads((tmp_path / "sweep.json").read_text())
+    (tmp_path / "sweep.json").write_text(json.dumps(about | change))
+    with pytest.raises(ConfigError, match=f"is not a sweep that this version can read: {why}$"):
+        read_sweep(tmp_path)
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", "{}"])
