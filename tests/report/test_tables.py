@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from specsim.report.tables import print_summary, verdict_line
+from specsim.report.tables import _figure, comparison_rows, print_summary, speedup_line, verdict_line
 from specsim.results.summary import Summary
+from specsim.results.tariff import Tariff
 from tests.constant_cost import ClosedLoop
 
 LOOP = ClosedLoop(output_tokens=(20, 30, 40, 1) * 8, prompts=tuple(range(32)), acceptance=(0.6, 0.8))
@@ -104,3 +105,23 @@ def test_joules_from_guessed_watts_are_marked_where_they_stand() -> None:
     summary = LOOP.with_provenance(power_is_estimated=True).result(show_estimated_energy=True).summary()
     assert "est. energy, J/token" in printed(summary)
     assert "est. energy" not in printed(RUNS["both arms"]())
+
+
+def test_cost_is_a_row_and_a_ratio_and_a_guessed_price_is_marked() -> None:
+    tariffs = dict.fromkeys(("baseline", "speculation"), Tariff(2.0))
+    for is_guess, title in ((True, "est. cost, USD/Mtok"), (False, "cost, USD/Mtok")):
+        origin = ClosedLoop().with_provenance(price="a price", price_is_estimated=is_guess)
+        summary = origin.result(tariffs=tariffs).summary()
+        assert title in [row[0] for row in comparison_rows(summary)]
+        assert ", cost " in speedup_line(summary["speedup"])
+    unpriced = ClosedLoop().result().summary()
+    assert not any("cost" in row[0] for row in comparison_rows(unpriced))
+    assert "cost" not in speedup_line(unpriced["speedup"])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(999.4, "999"), (1234.5, "1234"), (1e300, "1.00e+300"), (1e-300, "1.00e-300"), (0.0, "0.00")],
+)
+def test_no_figure_is_written_out_in_hundreds_of_digits(value: float, shown: str) -> None:
+    assert _figure(value) == shown
