@@ -199,7 +199,7 @@ class Trace:
         """Check the trace and write it atomically; equal traces give equal bytes.
 
         Columns are rounded as :mod:`specsim.speculation.trace_codec` states: probabilities to a relative
-        error of 1e-3, the overlap to an error of 8.2e-5.
+        error of 1e-3, the overlap to an error of 8.2e-5, entropies to 1/128 nat.
         """
         path = Path(path)
         self.check(path)

@@ -17,7 +17,7 @@ class TraceHeader(Spec):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    schema_version: Literal[2] = Field(default=2, alias="schema")
+    schema_version: Literal[3] = Field(default=3, alias="schema")
     """Version of the file's layout."""
     target: str
     """Name of the target model."""

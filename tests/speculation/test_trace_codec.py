@@ -91,3 +91,10 @@ def test_a_lookup_that_goes_on_copying_costs_nothing_more() -> None:
     trace.proposal_token = np.array([whole[start : start + depth] for start in range(40)], dtype=np.int32)
     codes = encode({"token": trace.token, "proposal_token": trace.proposal_token})["proposal_token"]
     assert np.count_nonzero(codes[0, 1:, :-1]) == 0
+
+
+@given(st.lists(st.tuples(PROBABILITIES, PROBABILITIES, PROBABILITIES), min_size=1))
+def test_the_overlap_is_kept_beside_any_p_and_q(rows: list[tuple[float, float, float]]) -> None:
+    p, q, overlap = (np.array(column, dtype=np.float32) for column in zip(*rows, strict=True))
+    stored = decode(encode({"p_token": p, "q_token": q, "overlap": overlap}))
+    np.testing.assert_allclose(stored["overlap"], overlap, atol=1e-4)
