@@ -44,7 +44,7 @@ _ROWS = (
     _Row("request_throughput", "requests/s"),
     _Row("request_goodput", "goodput, req/s"),
     _Row("energy_per_token_joules", "energy, J/token"),
-    _Row("usd_per_mtok", "cost, USD/Mtok"),
+    _Row("usd_per_mtok", "USD/Mtok"),
     _Row("tokens_per_round", "tokens/round"),
     _Row("spec_decode_acceptance_length", "acceptance length"),
     _Row("spec_decode_acceptance_rate", "acceptance, %"),
@@ -93,7 +93,8 @@ def _wrapped(line: str, width: int) -> str:
 
 def _comparison(summary: Summary) -> Iterator[Table | str]:
     """Baseline | speculation | change, with 95 % intervals below the values that have one."""
-    table = _plain_table("", *comparison_head(summary))
+    # Two estimates and a change, each with its interval, just fit 80 columns.
+    table = _plain_table("", *comparison_head(summary), gap=1)
     for row in comparison_rows(summary):
         table.add_row(*row)
     yield table
@@ -221,8 +222,8 @@ def _reading(summary: Summary) -> Iterator[Table | str]:
             yield f"  - {sentence}"
 
 
-def _plain_table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, header_style="")
+def _plain_table(first: str, *others: str, gap: int = 2) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=True, header_style="")
     table.add_column(first, no_wrap=True)
     for title in others:
         table.add_column(title, justify="right", overflow="fold")

@@ -109,7 +109,7 @@ def test_joules_from_guessed_watts_are_marked_where_they_stand() -> None:
 
 def test_cost_is_a_row_and_a_ratio_and_a_guessed_price_is_marked() -> None:
     tariffs = dict.fromkeys(("baseline", "speculation"), Tariff(2.0))
-    for is_guess, title in ((True, "est. cost, USD/Mtok"), (False, "cost, USD/Mtok")):
+    for is_guess, title in ((True, "est. USD/Mtok"), (False, "USD/Mtok")):
         origin = ClosedLoop().with_provenance(price="a price", price_is_estimated=is_guess)
         summary = origin.result(tariffs=tariffs).summary()
         assert title in [row[0] for row in comparison_rows(summary)]
