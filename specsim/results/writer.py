@@ -73,13 +73,16 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     ConfigError
-        If it is a file or a link in a circle, or holds files that are not a run's.
+        If it is a file or a link in a circle, may not be written, or holds files that are not a run's.
     """
     with write_faults(folder):
         try:
             folder.resolve()
         except RuntimeError as error:  # what Python before 3.13 makes of ELOOP
             raise ConfigError(f"{folder}: cannot be written: its symbolic links go in a circle") from error
+        above = next(path for path in folder.resolve().parents if path.exists())
+        if not os.access(above, os.W_OK):
+            raise ConfigError(f"{folder}: cannot be written: no permission to write into {above}")
         if not folder.exists():
             return
         if not folder.is_dir():

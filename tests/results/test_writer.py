@@ -117,6 +117,16 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "run").read_text() == "mine"
 
 
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append(path))
+    with pytest.raises(ConfigError, match="run: cannot be written: no permission to write into "):
+        check_folder(tmp_path / "deeper" / "run")
+    assert asked == [tmp_path.resolve()]
+
+
 def test_links_in_a_circle_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to(tmp_path / "two")
     (tmp_path / "two").symlink_to(tmp_path / "one")
