@@ -45,7 +45,6 @@ class TraceSpec(Spec):
     """Temperature of the draft, if another than recorded; needs a trace with unions, and is approximate."""
     temperature: float | None = Field(default=None, ge=0)
     """Temperature of the target, to be sure of it: another than recorded is refused."""
-
     domain: str | None = None
     """Replay the prompts of this domain alone, such as ``code``."""
     language: str | None = None
@@ -88,7 +87,7 @@ class TraceSpec(Spec):
             return of_domain(trace, domains=domains, languages=languages)
         except ConfigError as error:
             key = "domain" if self.domain is not None else "language"
-            raise ConfigError(f"distributions.{key}: {error}") from None
+            raise ConfigError.at(f"distributions.{key}", str(error)) from None
 
 
 class RecordedPaths:

@@ -126,6 +126,14 @@ CASES = {
         {"distributions": EXIT24.replace("}", ", draft_temperature: 1.0}")},
         "distributions.draft_temperature",
     ),
+    "a domain that was not recorded": (
+        {"distributions": EXIT24.replace("}", ", domain: law}")},
+        "distributions.domain",
+    ),
+    "a language that was not recorded": (
+        {"distributions": EXIT24.replace("}", ", language: la}")},
+        "distributions.language",
+    ),
     "an imputation of no log": (
         {"distributions": EXIT24.replace("}", ", imputation: momentum}")},
         "distributions.imputation",
