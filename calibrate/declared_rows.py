@@ -76,14 +76,15 @@ class DeclaredRows:
         count = len(self._table)
         held = np.ones(count, dtype=bool) if where is None else where
         default = self._header.get(name, column.default)
+        fallback = np.nan if default is None else _as_number(default, name, self.file)
         if name in self._table:
             raw = self._table[name]
             given = is_given(raw)
             values = as_numbers(raw)
             self.drop(held & given & ~np.isfinite(values), name, "is not a finite number")
-            values = np.where(given, values, np.nan if default is None else float(default))
+            values = np.where(given, values, fallback)
         else:
-            values = np.full(count, np.nan if default is None else _as_number(default, name, self.file))
+            values = np.full(count, fallback)
         if column.is_required:
             self.drop(held & np.isnan(values), name, "is missing")
         is_low = values < 0 if column.may_be_zero else values <= 0

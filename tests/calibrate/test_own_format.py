@@ -141,6 +141,16 @@ def test_a_wrong_file_is_refused_in_words(tmp_path: Path, change: dict[str, obje
             "trace.csv",
             "has 6 values; the columns are 4",
         ),
+        (
+            "# batch: many\npositions,batch,ctx,t_gpu_us\n1,1,0,5000\n",
+            "trace.csv",
+            "batch: 'many' in the header is not a number",
+        ),
+        (
+            "# batch: many\npositions,ctx,t_gpu_us\n1,0,5000\n",
+            "trace.csv",
+            "batch: 'many' in the header is not a number",
+        ),
     ],
 )
 def test_a_broken_file_is_refused_in_words(tmp_path: Path, text: str, name: str, message: str) -> None:
