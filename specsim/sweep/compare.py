@@ -16,6 +16,9 @@ from specsim.sweep.gates import Gate
 from specsim.sweep.outcome import Figure, claim, figures, is_metric, number_of
 from specsim.sweep.paired import KeptTables, change_intervals, other_prompts
 
+_PART_OF_TRACE = ("domain", "language")
+"""Keys of a trace that choose among its prompts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:
@@ -158,15 +161,19 @@ def _why_unpaired(before: NamedRun, after: NamedRun) -> str | None:
 
 
 def _recordings(summary: Summary) -> list[str]:
-    """Return the names of the traces that a run's prompts come from, and what was recorded on."""
+    """Return the traces that a run's prompts come from and the parts of them, then the models recorded on."""
     if summary["provenance"].get("trace") is None:
         return []
     scenario = summary["scenario"]
     classes = _mapping(scenario.get("workload")).get("classes")
     entries = classes if isinstance(classes, list) else []
     kinds = [_mapping(entry.get("distributions")) for entry in (scenario, *map(_mapping, entries))]
-    files = [Path(str(kind["path"])).name for kind in kinds if "path" in kind]
-    return [*files, str(summary["provenance"]["trace"])]
+    parts = [
+        " ".join([Path(str(kind["path"])).name, *(str(kind[key]) for key in _PART_OF_TRACE if kind.get(key))])
+        for kind in kinds
+        if "path" in kind
+    ]
+    return [*parts, str(summary["provenance"]["trace"])]
 
 
 def _listed(recordings: Sequence[str]) -> str:

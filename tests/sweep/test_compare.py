@@ -148,6 +148,18 @@ def test_prompts_of_two_recordings_are_not_paired_though_they_are_numbered_alike
     )
 
 
+def test_prompts_of_two_domains_of_one_recording_are_not_paired() -> None:
+    runs = []
+    for domain in ("chat", "code"):
+        summary = copy.deepcopy(REFERENCE.summary)
+        summary["provenance"]["trace"] = "a with b at temperature 0.7"
+        summary["scenario"]["distributions"] = {"kind": "trace", "path": "/one/all.npz", "domain": domain}
+        runs.append(replace(REFERENCE, summary=summary))
+    found = compare_runs(*runs)
+    assert found.is_paired is False
+    assert "those of all.npz chat, a with b at temperature 0.7 and of all.npz code" in found.basis
+
+
 def test_other_classes_or_numbers_of_requests_are_other_prompts() -> None:
     for column, value in (("request_class", "code"), ("request", 99), ("prompt", 99)):
         requests = REFERENCE.tables.requests.copy()
