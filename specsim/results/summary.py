@@ -9,6 +9,8 @@ import math
 from typing import Annotated, TypeAlias
 
 from pydantic import Field, JsonValue
+
+# Of the standard library's, pydantic validates only those of Python 3.12 and later.
 from typing_extensions import TypedDict
 
 from specsim.results.metrics import Metrics
