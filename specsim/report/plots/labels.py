@@ -122,8 +122,11 @@ def shown_value(value: object) -> str:
     ('0.1235', '16', 'l4')
     >>> shown_value('{"kind": "confidence", "threshold": 0.4}')
     'confidence, threshold=0.4'
+    >>> shown_value("{word}")
+    '{word}'
     """
-    if isinstance(value, str) and value.startswith("{") and isinstance(block := json.loads(value), dict):
+    block = _block(value)
+    if block is not None:
         return ", ".join(f"{item}" if key == "kind" else f"{key}={item}" for key, item in block.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
@@ -161,6 +164,17 @@ def named_value(key: str, value: object) -> str:
         return f"{words(key)} {short_value(value)}"
     size, prefix = _prefix(number) if unit in _SCALED else (1.0, "")
     return f"{words(key)} {number / size:.3g} {prefix}{unit}"
+
+
+def _block(value: object) -> dict[str, object] | None:
+    """Return a mapping that is written as JSON, None for anything else."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return None
+    try:
+        block = json.loads(value)
+    except ValueError:
+        return None
+    return block if isinstance(block, dict) else None
 
 
 def _number(value: object) -> float | None:
