@@ -115,8 +115,8 @@ def _change(gain: Estimate, note: str) -> str:
 
 
 def _signed(gain: float) -> str:
-    percent = 100.0 * (1.0 / gain - 1.0)
-    return f"{'−' if percent < 0 else '+'}{abs(percent):.0f}"
+    change = round(100.0 * (1.0 / gain - 1.0))
+    return f"{'−' if change < 0 else '+'}{abs(change)}"
 
 
 def _limits(baseline: Metrics, speculation: Metrics | None) -> str:
