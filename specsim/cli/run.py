@@ -121,7 +121,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(summary, indent=2, allow_nan=False))
     else:
-        from specsim.report import print_summary
+        from specsim.report.tables import print_summary
 
         print_summary(summary, sys.stdout)
     if fault is not None:

@@ -1,7 +1,4 @@
-"""Reports: the summary of a run in print."""
+"""Reports: a run or a sweep in print, as figures, and as one HTML file.
 
-from __future__ import annotations
-
-from specsim.report.tables import print_summary, verdict_line
-
-__all__ = ["print_summary", "verdict_line"]
+Empty on purpose: a sweep in print needs none of the rich tables that a run's summary does.
+"""
