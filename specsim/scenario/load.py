@@ -42,18 +42,19 @@ def load_scenario(source: str | Path, *, overrides: Sequence[str] = ()) -> Scena
     >>> load_scenario("two_token_example").num_speculative_tokens
     4
     """
-    return scenario_of(_document(source), overrides=overrides)
+    return scenario_of(document_of(source), overrides=overrides)
 
 
 def placed_faults(error: ConfigError, source: str | Path, *, overrides: Sequence[str] = ()) -> ConfigError:
     """Return an error that came up after a scenario was loaded, with its faults placed where the keys are."""
-    document = _document(source)
+    document = document_of(source)
     for setting in overrides:
         document = override(document, [setting])
     return document.placed(error)
 
 
-def _document(source: str | Path) -> Document:
+def document_of(source: str | Path) -> Document:
+    """Return a scenario as it stands in its file, given its name, its path, or its text of several lines."""
     if isinstance(source, str) and "\n" in source:
         return parse(source)
     return read(find("scenarios", str(source)))

@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias, cast
 from pydantic import JsonValue
 
 from specsim.arrays import Floats
-from specsim.config import Document, expand, find, override, parse, read
+from specsim.config import Document, expand, override
 from specsim.config.nodes import Scalar
 from specsim.errors import ConfigError
 from specsim.scenario import REFERENCES, scenario_of
-from specsim.scenario.load import completed
+from specsim.scenario.load import completed, document_of
 from specsim.streams import RandomStreams
 from specsim.sweep import break_even, sensitivity, tornado
 from specsim.sweep.axes import Axis
@@ -311,11 +311,7 @@ class SweepJob:
 
 def _document(scenario: str | Path, settings: Sequence[str]) -> Document:
     """Return the scenario with its files and the settings over it, not validated: an axis may complete it."""
-    if isinstance(scenario, str) and "\n" in scenario:
-        document = parse(scenario)
-    else:
-        document = read(find("scenarios", str(scenario)))
-    document = expand(document, REFERENCES)
+    document = expand(document_of(scenario), REFERENCES)
     for setting in settings:
         document = expand(override(document, [setting]), REFERENCES)
     return completed(document)
