@@ -10,7 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 _SNIFFED_BYTES = 1 << 16
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
+"""First bytes of a gzip file."""
 
 
 def start_of(path: Path) -> bytes:
@@ -18,7 +19,7 @@ def start_of(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             start = stream.read(_SNIFFED_BYTES)
-        if not start.startswith(_GZIP_MAGIC):
+        if not start.startswith(GZIP_MAGIC):
             return start.removeprefix(codecs.BOM_UTF8)
         with gzip.open(path) as unpacked:
             return unpacked.read(_SNIFFED_BYTES)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from calibrate.importers.file_start import GZIP_MAGIC
 from calibrate.importers.tabular import refuse
 from specsim.arrays import Floats
 from specsim.config.nodes import shortened
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _LARGEST = sys.float_info.max
 
 
@@ -30,7 +30,7 @@ def read_json(path: Path) -> object:
     """
     try:
         raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw.startswith(_GZIP_MAGIC) else raw).decode("utf-8-sig")
+        text = (gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise refuse(path, "is not UTF-8 text") from None
     except (OSError, EOFError, zlib.error) as error:
