@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 where every predicted speed-up is within 10 %, or is once the rounds that ran are costed, so that
-        luck in acceptance is what it lacked and the page shows it; 1 where one is not; 2 on bad input.
+        0 where every speed-up is simulated within 10 %, or else comes within 10 % once the rounds that ran
+        are costed: then it lacked acceptance, not step times. 1 where one is not; 2 on bad input.
     """
     parser = argparse.ArgumentParser(prog="python -m calibrate.cpu_proof", description=__doc__)
     parser.add_argument("model", type=Path, help="SmolLM2-135M: a Hugging Face directory or a .gguf file")

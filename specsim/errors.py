@@ -58,7 +58,7 @@ class ConfigError(SpecsimError, ValueError):
 
     @classmethod
     def at(cls, path: str, message: str) -> ConfigError:
-        """Return the fault of one key of a scenario; who holds its file adds the line.
+        """Return the fault of one key of a scenario, which `Document.placed` gives its file and line.
 
         Parameters
         ----------

@@ -105,10 +105,18 @@ def keep_probabilities(target_at_token: Floats, draft_at_token: Floats) -> Float
 
 
 def kept_given_text(target_at_token: Floats, draft_at_token: Floats) -> Floats:
-    """Return min(1, q / p) at the tokens of a text that the target has sampled.
+    """Return min(1, q / p) at the tokens of a text that the target has sampled, elementwise.
 
-    Token verification draws x from q and keeps it with probability min(1, p/q), which makes min(p, q) of the
-    p that x has; so, given that the text holds x, the draft is it and is kept with probability min(1, q/p).
+    Token verification draws x from q and keeps it with probability min(1, p/q) (Leviathan et al. 2023,
+    section 2.3), which makes min(p, q) of the p that x has; so, given that the text holds x, the draft is it
+    and is kept with probability min(1, q/p).
+
+    Parameters
+    ----------
+    target_at_token
+        p of the text's tokens, above 0.
+    draft_at_token
+        q of the same tokens; where it is NaN, so is what is returned.
     """
     kept: Floats = np.minimum(draft_at_token / target_at_token, 1.0)
     return kept
