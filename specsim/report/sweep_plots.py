@@ -44,7 +44,8 @@ def sweep_plots(sweep: SweepTable) -> Iterator[Plot]:
     points = axis_frame(sweep)
     points = points[points["status"] == "ok"]
     ratios = [name for name in _RATIOS if _is_known(points, name)]
-    varied = [axis for axis in sweep.axes if len(points[axis].unique()) > 1]
+    # Seeds are replications by another name: a plot shows their mean.
+    varied = [axis for axis in sweep.axes if axis != "seed" and len(points[axis].unique()) > 1]
     design = sweep.about.get("design")
     yield from analysis_plots(sweep)
     if design in _FILLED_DESIGNS and len(varied) <= 3:
@@ -111,7 +112,7 @@ def _lines(sweep: SweepTable, points: pd.DataFrame, ratio: str, varied: list[str
     num_lines = points[series].nunique() if series else 1
     is_banded = (
         num_lines <= _MOST_BANDS
-        and points["replication"].max() == 0
+        and not points.duplicated(by).any()
         and all(_is_known(points, end) for end in ends)
     )
     means = points.groupby(by, observed=True, as_index=False)[[ratio, *(ends if is_banded else [])]].mean()

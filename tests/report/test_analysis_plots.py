@@ -101,3 +101,14 @@ def test_a_sample_has_a_spread_for_each_axis_of_numbers_and_no_map() -> None:
     (plot, *_) = sweep_plots(sweep)
     axes = _drawn(plot)
     assert sum(len(marks.get_offsets()) for marks in axes.collections) == 6
+
+
+def test_seeds_are_replications_whose_mean_is_drawn() -> None:
+    sweep = _sweep("seed=1,2,3", f"{_RATE}=0.5,0.7,0.9")
+    (plot,) = [plot for plot in sweep_plots(sweep) if plot.name == "speedup-tpot-lines"]
+    assert plot.title == "Speed-up per token over acceptance rate"
+    axes = _drawn(plot)
+    means = sweep.frame().groupby(_RATE)["speedup.tpot"].mean()
+    assert list(axes.get_lines()[0].get_ydata()) == pytest.approx(list(means))
+    # The interval of one run is not that of a mean over several.
+    assert len(axes.collections) == 0
