@@ -22,7 +22,7 @@ class Figure:
     path: str
     value: float
     standard_error: float | None
-    """Sandwich, widened for common misfit of neighbouring cells; None at a bound of physics."""
+    """Sandwich, widened for common misfit of neighbouring cells and for few cells; None at a bound."""
     low: float
     """Lower limit of the 95 % interval."""
     high: float
@@ -63,7 +63,7 @@ def figures_of(
     intervals
         Their 95 % intervals; left out: from the standard errors, within the bounds of physics.
     """
-    errors = np.sqrt(np.diag(covariance_of(parameters, solved, inflation=inflation)))
+    errors = solved.student * np.sqrt(np.diag(covariance_of(parameters, solved, inflation=inflation)))
     found = []
     for index, one in enumerate(parameters):
         value, error = _snapped(one, float(solved.values[index])), float(errors[index])

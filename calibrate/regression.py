@@ -1,10 +1,10 @@
 """Bounded least squares with a loss that outliers cannot dominate, and standard errors that own up to misfit.
 
 Loss: soft L1, ρ(z) = 2(√(1+z) − 1) with z = (r/s)², and s tied to the residuals' own spread (Huber 1964).
-Covariance: A⁻¹ B A⁻¹ with A = Σ ρ''-weighted J Jᵀ and B = Σ (ψ/(1−h))² J Jᵀ (Huber 1967; White 1980; with
-the leverage h of each residual, MacKinnon and White 1985), so that it does not rest on equal or normal
-errors; and not below what equal errors would give (Angrist and Pischke 2009, section 8.1), since a figure
-that few cells tell makes that estimate a noisy one.
+Covariance: A⁻¹ B A⁻¹ with A = Σ ρ''-weighted J Jᵀ and B = Σ ψ²/(1−h) J Jᵀ (Huber 1967; White 1980; with the
+leverage h of each residual, MacKinnon and White 1985), so that it does not rest on equal or normal errors.
+That is a noisy estimate of a figure that few cells tell: Student's t at the degrees of freedom of Bell and
+McCaffrey (2002) widens its standard error, so that two of them cover 95 % (Imbens and Kolesár 2016).
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from specsim.arrays import Bools, Floats
 from specsim.errors import DomainError
+from specsim.results.statistics import student_quantile
 
 _STEP = 1e-5
 """Of the difference quotient; times are whole picoseconds, so a smaller one would see their rounding."""
@@ -26,6 +28,8 @@ _NORMAL_MAD = 0.6745
 _LEAST_SPREAD = 1e-4
 """Below a hundredth of a percent every residual counts in full."""
 _AT_BOUND = 1e-6
+_COVERED = 0.975
+_NORMAL_COVERED = 1.96
 _MOST_LEVERAGE = 0.9
 
 
@@ -37,6 +41,8 @@ class Regression:
     """Parameters, [K]."""
     covariance: Floats
     """Of the parameters, [K, K]; rows of parameters at a bound are zero."""
+    student: Floats
+    """Factor on each standard error with which two of them cover 95 %, by Student's t, [K]."""
     residuals: Floats
     """[R]."""
     jacobian: Floats
@@ -125,7 +131,8 @@ def solve(
     values, plain, columns, cost = run(inside, scale)
     width = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     held = (values - lower < _AT_BOUND * width) | (upper - values < _AT_BOUND * width)
-    return Regression(values, _covariance(plain, columns, scale, held), plain, columns, scale, cost, held)
+    covariance, student = _errors(plain, columns, scale, held)
+    return Regression(values, covariance, student, plain, columns, scale, cost, held)
 
 
 def jacobian(residuals: Callable[[Floats], Floats], at: Floats, lower: Floats, upper: Floats) -> Floats:
@@ -144,25 +151,41 @@ def _spread(residuals: Floats) -> float:
     return float(np.median(np.abs(residuals - np.median(residuals)))) / _NORMAL_MAD
 
 
-def _covariance(residuals: Floats, slope: Floats, scale: float, held: Bools) -> Floats:
+def _errors(residuals: Floats, slope: Floats, scale: float, held: Bools) -> tuple[Floats, Floats]:
     num_parameters = slope.shape[1]
-    covariance = np.zeros((num_parameters, num_parameters))
+    covariance, student = np.zeros((num_parameters, num_parameters)), np.full(num_parameters, _NORMAL_COVERED)
     free = np.flatnonzero(~held)
     if not free.size:
-        return covariance
+        return covariance, student / _NORMAL_COVERED
     inner = 1.0 + np.square(residuals / scale)
     part = slope[:, free]
     curvature = (part * (inner**-1.5)[:, None]).T @ part
     inverse = np.linalg.pinv(curvature, rcond=1e-14, hermitian=True)
     # A cell that alone tells a figure bends the fit towards itself, so that its residual is too small.
     leverage = np.einsum("ri,ij,rj->r", part, inverse, part) * inner**-1.5
-    pull = part * (residuals / np.sqrt(inner) / (1.0 - np.minimum(leverage, _MOST_LEVERAGE)))[:, None]
-    robust = inverse @ (pull.T @ pull) @ inverse
-    degrees = max(len(residuals) - free.size, 1)
-    # Huber (1981), eq. 6.5.
-    spread = np.sum(np.square(residuals) / inner) / degrees / np.square(np.mean(inner**-1.5))
-    equal = spread * np.diag(np.linalg.pinv(part.T @ part, rcond=1e-14, hermitian=True))
-    own = np.diag(robust)
-    widening = np.sqrt(np.maximum(equal / np.where(own > 0.0, own, np.inf), 1.0))
-    covariance[np.ix_(free, free)] = robust * np.outer(widening, widening)
-    return covariance
+    left = 1.0 - np.minimum(leverage, _MOST_LEVERAGE)
+    pull = part * (residuals / np.sqrt(inner * left))[:, None]
+    weighted: Floats = part * (inner**-0.75)[:, None]
+    degrees = _degrees_of_freedom(weighted, inverse, part @ inverse, left)
+    covariance[np.ix_(free, free)] = inverse @ (pull.T @ pull) @ inverse
+    student[free] = [student_quantile(_COVERED, max(round(float(each)), 1)) for each in degrees]
+    return covariance, student / _NORMAL_COVERED
+
+
+def _degrees_of_freedom(
+    weighted: Floats, inverse: NDArray[np.floating], influence: Floats, left: Floats
+) -> Floats:
+    """Degrees of freedom of each parameter's variance, tr(B)²/tr(B²) with B = D(I − H)D, [K].
+
+    H is the hat matrix of the weighted slopes, [R, K], and D each residual's influence on the parameter,
+    [R, K], over √(1 − h), ``left``, [R].
+    """
+    values, vectors = np.linalg.eigh(inverse)
+    roots = weighted @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    found = []
+    for column in influence.T:
+        own = np.square(column) / left
+        shared = (roots * own[:, None]).T @ roots
+        squares = np.sum(np.square(own) * (2.0 * left - 1.0)) + np.sum(np.square(shared))
+        found.append(np.square(np.sum(own * left)) / squares if squares > 0.0 else 1.0)
+    return np.array(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from calibrate.regression import solve
 from specsim.arrays import Floats
@@ -27,13 +28,30 @@ def test_a_line_without_outliers_is_least_squares() -> None:
     assert solved.values == pytest.approx(expected, abs=1e-6)
 
 
-def test_standard_errors_are_those_of_white_with_leverage() -> None:
+def test_standard_errors_are_those_of_white_with_leverage_and_few_degrees_of_freedom() -> None:
     y = _DESIGN @ _TRUE + _noise(2)
     solved = solve(lambda at: _DESIGN @ at - y, np.zeros(2), *_WIDE, scale=10.0)
     inverse = np.linalg.inv(_DESIGN.T @ _DESIGN)
-    leverage = np.einsum("ri,ij,rj->r", _DESIGN, inverse, _DESIGN)
-    pull = _DESIGN * (solved.residuals / (1 - leverage))[:, None]
-    assert solved.covariance == pytest.approx(inverse @ pull.T @ pull @ inverse, rel=1e-3)
+    hat = _DESIGN @ inverse @ _DESIGN.T
+    left = 1 - np.diag(hat)
+    pull = _DESIGN * (solved.residuals / np.sqrt(left))[:, None]
+    robust = np.diag(inverse @ pull.T @ pull @ inverse)
+    for index, error in enumerate(solved.student * solved.standard_errors):
+        scaled = np.diag((_DESIGN @ inverse)[:, index] / np.sqrt(left))
+        form = scaled @ (np.eye(len(_X)) - hat) @ scaled
+        degrees = np.trace(form) ** 2 / np.trace(form @ form)
+        widened = scipy.stats.t.ppf(0.975, round(degrees)) / 1.96
+        assert error == pytest.approx(np.sqrt(robust[index]) * widened, rel=1e-3)
+
+
+@pytest.mark.parametrize("count", [5, 30])
+def test_two_standard_errors_of_a_mean_are_student_s_interval(count: int) -> None:
+    y = _noise(6)[:count]
+    wide = (np.array([-10.0]), np.array([10.0]))
+    solved = solve(lambda at: at - y, np.zeros(1), *wide, scale=10.0)
+    student = scipy.stats.t.ppf(0.975, count - 1) / 1.96
+    widened = solved.student * solved.standard_errors
+    assert widened[0] == pytest.approx(np.std(y, ddof=1) / np.sqrt(count) * student, rel=0.01)
 
 
 def test_outliers_hardly_move_the_line() -> None:
