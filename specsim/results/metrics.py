@@ -125,7 +125,7 @@ def acceptance_metrics(arm: ArmTables, sums: Sums, *, num_speculative_tokens: in
 
 
 def _latencies(arm: ArmTables, means: dict[str, float]) -> dict[str, float]:
-    times = RequestTimes.of(arm)
+    times = RequestTimes.of(arm.requests.floats)
     gaps = chunk_gaps_s(arm, request_rows(arm), step_rows(arm))
     tpot = times.tpot_s[~np.isnan(times.tpot_s)]
     found: dict[str, float] = {}

@@ -6,7 +6,7 @@ interval divides the totals of resampled prompts. So a value and its interval ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -72,12 +72,11 @@ class RequestTimes:
     """NaN for a request of one token, which has none."""
 
     @classmethod
-    def of(cls, arm: ArmTables) -> RequestTimes:
-        """Latencies of the requests of one arm."""
-        arrival = arm.requests.floats("arrival_s")
-        ttft = arm.requests.floats("first_token_s") - arrival
-        e2el = arm.requests.floats("finish_s") - arrival
-        return cls(ttft, e2el, divide(e2el - ttft, arm.requests.floats("num_output_tokens") - 1.0))
+    def of(cls, column: Callable[[str], Floats]) -> RequestTimes:
+        """Return the latencies of a table of requests, given its columns by name, [requests] each."""
+        arrival_s = column("arrival_s")
+        ttft_s, e2el_s = column("first_token_s") - arrival_s, column("finish_s") - arrival_s
+        return cls(ttft_s, e2el_s, divide(e2el_s - ttft_s, column("num_output_tokens") - 1.0))
 
 
 def prompt_numbers(arm: ArmTables) -> Ints:
@@ -100,7 +99,7 @@ def prompt_sums(arm: ArmTables, *, slo: Mapping[str, float], draft_flops_ratio: 
     """
     requests = request_rows(arm)
     steps = step_rows(arm)
-    times = RequestTimes.of(arm)
+    times = RequestTimes.of(arm.requests.floats)
     tokens = arm.requests.floats("num_output_tokens")
     has_tpot = tokens > 1
     by_request: Sums = {

@@ -19,7 +19,7 @@ from specsim.results.comparison import arm_means, speedups
 from specsim.results.percentiles import resampled_percentiles
 from specsim.results.schema import PROMPTS
 from specsim.results.statistics import Resampling, interval
-from specsim.results.sums import Sums
+from specsim.results.sums import RequestTimes, Sums
 from specsim.streams import RandomStreams
 
 if TYPE_CHECKING:
@@ -132,18 +132,10 @@ def _sums(prompts: pd.DataFrame, arm: str) -> Sums:
 
 def _percentiles(requests: pd.DataFrame, arm: str, resampling: Resampling) -> dict[str, Floats]:
     rows = requests[requests["arm"] == arm]
-    arrival, first, finish, tokens = (
-        rows[column].to_numpy(np.float64)
-        for column in ("arrival_s", "first_token_s", "finish_s", "num_output_tokens")
-    )
     _, prompt = np.unique(rows["prompt"].to_numpy(), return_inverse=True)
-    latencies_s = {
-        "ttft": first - arrival,
-        "tpot": divide(finish - first, tokens - 1.0),
-        "e2el": finish - arrival,
-    }
+    times = RequestTimes.of(lambda column: rows[column].to_numpy(np.float64))
     found = {}
-    for quantity, values in latencies_s.items():
+    for quantity, values in (("ttft", times.ttft_s), ("tpot", times.tpot_s), ("e2el", times.e2el_s)):
         percentiles = resampled_percentiles(values, prompt, list(_PERCENTILES.values()), resampling)
         for word, samples in zip(_PERCENTILES, percentiles, strict=True):
             found[f"{arm}.{word}_{quantity}_ms"] = samples
