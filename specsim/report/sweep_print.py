@@ -84,7 +84,7 @@ def short_keys(keys: Sequence[str]) -> list[str]:
 
 def _varied(table: SweepTable) -> tuple[list[str], list[str]]:
     """Return the axes that have several values, and those that have one at all of several points."""
-    varied = [axis for axis in table.axes if len(set(table.columns[axis])) > 1]
+    varied = table.varied
     return (varied, [axis for axis in table.axes if axis not in varied]) if varied else (list(table.axes), [])
 
 

@@ -159,8 +159,7 @@ def _flat(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 def _point_table(sweep: SweepTable, points: pd.DataFrame) -> HtmlTable:
     metrics = [name for name in _SHOWN if name in points and bool(points[name].notna().any())]
     errors = ["error"] if sweep.num_failed else []
-    varied = [axis for axis in sweep.axes if len(set(sweep.columns[axis])) > 1]
-    columns = [*varied, *metrics, *errors]
+    columns = [*sweep.varied, *metrics, *errors]
     rows = [
         tuple(_cell(value) for value in row)
         for row in points[["point", *columns]].itertuples(index=False, name=None)

@@ -57,6 +57,11 @@ class SweepTable:
         """Return the number of rows."""
         return len(next(iter(self.columns.values()), []))
 
+    @property
+    def varied(self) -> list[str]:
+        """The axes that have several values."""
+        return [axis for axis in self.axes if len(set(self.columns[axis])) > 1]
+
     def column(self, name: str) -> list[Figure]:
         """Return a column, [rows]; a metric without a prefix is that of speculation, else of the baseline.
 
