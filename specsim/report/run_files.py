@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from specsim.errors import ConfigError
-from specsim.results.reader import read_summary, read_table
+from specsim.results.reader import first_fault, read_summary, read_table
 from specsim.results.result import SimulationResult
 from specsim.results.summary import Summary
 from specsim.results.writer import PROMPTS_FILE, REQUESTS_FILE, STEPS_FILE
@@ -44,10 +44,8 @@ class Run:
         try:
             return Scenario.model_validate(self.summary["scenario"])
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
             raise ConfigError(
-                f"the run's scenario is none of this version: {place}: {first['msg']}; run it again"
+                f"the run's scenario is none of this version: {first_fault(error)}; run it again"
             ) from error
 
     @property

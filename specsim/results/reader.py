@@ -48,9 +48,7 @@ def read_summary(folder: Path) -> Summary:
     try:
         return TypeAdapter(Summary).validate_python(found)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: is no summary of a run: {place}: {first['msg']}") from error
+        raise ConfigError(f"{path}: is no summary of a run: {first_fault(error)}") from error
 
 
 def read_table(folder: Path, file: str, summary: Summary) -> pd.DataFrame:
@@ -86,6 +84,12 @@ def read_table(folder: Path, file: str, summary: Summary) -> pd.DataFrame:
         raise ConfigError(f"{path}: is of another run than {SUMMARY}; run the scenario again")
     frame: pd.DataFrame = table.to_pandas()
     return frame
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the dotted place of the first fault, and what is wrong there."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _refuse(constant: str) -> None:
