@@ -21,7 +21,26 @@ _LARGEST_WHOLE = 2.0**53
 
 
 class DeclaredRows:
-    """Columns of a table under their declared kinds, and the rows that break them."""
+    """Reads the columns of a table as what they are declared to be; rows that break that are dropped.
+
+    Parameters
+    ----------
+    table
+        As it was read.
+    columns
+        Those that it may have.
+    header
+        Values of columns that are equal in all rows, as text; the table's own go before.
+    file
+        Where it was read, for messages.
+    numbers
+        Number of each row in the file, [rows].
+
+    Raises
+    ------
+    ConfigError
+        All required columns that are neither in the table nor in the header.
+    """
 
     def __init__(
         self,
@@ -49,7 +68,7 @@ class DeclaredRows:
         self._columns = {one.name: one for one in columns}
 
     def text(self, name: str, *, where: Bools | None = None) -> Texts:
-        """Return a text column. Rows without one that is required are dropped where ``where`` holds."""
+        """Return a text column, [rows]; rows without one that is required are dropped where ``where``."""
         values = self._text(name)
         if self._columns[name].is_required:
             held = np.ones(len(values), dtype=bool) if where is None else where
@@ -71,7 +90,7 @@ class DeclaredRows:
         )
 
     def number(self, name: str, *, where: Bools | None = None) -> Floats:
-        """Return a column of numbers; NaN where empty. Bad ones are dropped where ``where`` holds."""
+        """Return a column of numbers, [rows]; NaN where empty. Bad ones are dropped where ``where`` holds."""
         column = self._columns[name]
         count = len(self._table)
         held = np.ones(count, dtype=bool) if where is None else where
@@ -92,7 +111,7 @@ class DeclaredRows:
         return values
 
     def whole(self, name: str, *, where: Bools | None = None) -> Ints:
-        """Return a column of whole numbers; 0 in rows that are dropped or not in ``where``."""
+        """Return a column of whole numbers, [rows]; 0 in rows that are dropped or not in ``where``."""
         values = self.number(name, where=where)
         held = np.ones(len(values), dtype=bool) if where is None else where
         is_whole = np.isfinite(values) & (values == np.rint(values))
@@ -115,7 +134,7 @@ class DeclaredRows:
 
     @property
     def dropped(self) -> list[tuple[int, str]]:
-        """Return (row of the file, reason) of what was dropped."""
+        """What was dropped: (row of the file, reason)."""
         return [(int(self.numbers[index]), reason) for index, reason in self._reasons.items()]
 
 
@@ -152,7 +171,7 @@ def _as_float(value: object) -> float:
 
 
 def is_given(values: pd.Series) -> Bools:
-    """Tell which cells of a column hold anything."""
+    """Tell which cells of a column hold anything, [rows]."""
     text = values.astype("string").str.strip().fillna("")
     return (text != "").to_numpy(dtype=bool)
 

@@ -24,7 +24,9 @@ _MOST_CELLS = 60
 def sweep_maps(
     points: pd.DataFrame, ratio: str, varied: Sequence[str], *, loads: Sequence[str]
 ) -> Iterator[Plot]:
-    """Yield maps of a ratio over two or three axes.
+    """Yield maps of a ratio over two or three axes, as far as their cells can be seen.
+
+    Over three, the lookahead is taken at its best; of another third axis each value has a map, up to four.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Ranked:
 
     @classmethod
     def of(cls, values: Floats, unit: Ints, num_units: int, *, block_size: int | None = None) -> Ranked:
-        """Sort requests by their values, [requests]; ``unit`` says which weight each has, [requests]."""
+        """Sort requests by their values, [requests]; ``unit`` of each, [requests], is below ``num_units``."""
         order = np.argsort(values, kind="stable")
         size = block_size or max(_LEAST_BLOCK, -(-len(values) // _MOST_BLOCKS))
         num_blocks = max(1, -(-len(values) // size))
