@@ -56,7 +56,7 @@ def complete_openings(
         No opening, or a finished batch that is not one of these.
     """
     if count and not openings:
-        raise ConfigError("the templates hold no openings for the target to complete")
+        raise ConfigError("the templates hold no openings to complete; add some, or ask for no completions")
     parts.mkdir(parents=True, exist_ok=True)
     prompts: dict[str, None] = {}
     for number, first in enumerate(range(0, count, batch_size)):
