@@ -55,11 +55,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def is_alive(process: int) -> bool:
-    """Tell whether there is a process of this number; one of another user counts."""
+    """Tell whether a process of this number runs; one of another user counts, a dead one not."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except OSError:
         pass
-    return True
+    try:
+        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return True
+    return state[:1] != [b"Z"]

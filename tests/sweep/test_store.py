@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from specsim.errors import ConfigError
 from specsim.sweep.outcome import Outcome
 from specsim.sweep.store import Store
+from specsim.writing import is_alive
 
 KEY = "0" * 64
 FIGURES = st.dictionaries(
@@ -68,3 +69,12 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
         Store(tmp_path / "file").put(Outcome(KEY, "", True, 0.0, {}))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_process_that_died_and_was_not_waited_for_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert is_alive(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_alive(process.pid)
