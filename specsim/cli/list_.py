@@ -148,7 +148,7 @@ def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: boo
     from specsim.hardware import compare, load_model, load_profile
     from specsim.hardware.compare import ranked
     from specsim.hardware.formats import Dtype
-    from specsim.report.catalogue import print_comparison
+    from specsim.report.catalogue import print_devices
 
     if dtype not in get_args(Dtype):
         raise ConfigError(f"--dtype: {dtype!r} is not allowed; known: {', '.join(get_args(Dtype))}")
@@ -174,7 +174,7 @@ def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: boo
     typer.echo(
         f"One token of {spec.name} in {dtype} at {context} cached tokens, one sequence, one device each."
     )
-    print_comparison(rows, sys.stdout, show_estimated_energy=show_estimated_energy)
+    print_devices(rows, sys.stdout, show_estimated_energy=show_estimated_energy)
     typer.echo("limit: bytes and operations at datasheet peaks. token: as simulated, not measured.")
     typer.echo("~ rests on a guess. Joules from guessed watts are withheld unless --show-estimated-energy.")
     for reason, devices in left_out.items():

@@ -11,7 +11,7 @@ from specsim.report.columns import print_columns
 _WITHHELD = "withheld"
 
 
-def print_comparison(rows: Sequence[DeviceCost], stream: TextIO, *, show_estimated_energy: bool) -> None:
+def print_devices(rows: Sequence[DeviceCost], stream: TextIO, *, show_estimated_energy: bool) -> None:
     """Print devices as ranked; guesses are marked, joules from guessed watts withheld unless asked for."""
     titles = ("device", "limit", "token", "of limit", "parallel", "energy", "price", "price", "")
     units = ("", "ms/token", "ms", "%", "positions", "J/token", "$/h", "$/Mtok", "")
