@@ -64,6 +64,8 @@ def train_draft(
     settings = validate(TrainingSettings, parse(json.dumps(flags), file="command line"))
     chosen = load_templates(templates or SHIPPED_TEMPLATES)
     prompts = chosen.expand(num_prompts, seed=seed)
+    if num_completed and not chosen.openings:
+        raise ConfigError(f"{templates}: no 'openings' to complete; add some, or give --num-completed 0")
     if threads is not None:
         use_threads(threads, device.value)
     model = load_language_model(target, device=device.value)

@@ -79,10 +79,11 @@ def check_rounds(prepared: Prepared) -> None:
     """
     scenario, population = prepared.scenario, prepared.population
     rounds = rounds_of(prepared, speculates=scenario.speculative_config is not None)
-    num_tokens = int(population.num_output_tokens[0])
-    if num_tokens < 2:
+    with_rounds = np.flatnonzero(population.num_output_tokens > 1)[:1]
+    if not with_rounds.size:
         return
-    first = Sequences(request=np.array([0]), position=np.array([1]), remaining=np.array([num_tokens - 1]))
+    left = population.num_output_tokens[with_rounds] - 1
+    first = Sequences(request=with_rounds, position=np.ones_like(with_rounds), remaining=left)
     try:
         rounds.peek(first, horizon=1)
     except DomainError as error:

@@ -38,7 +38,7 @@ def complete_openings(
     target
         The model that writes; its tokenizer needs a chat template.
     openings
-        First words of a user's turn, perhaps none.
+        First words of a user's turn; an empty one leaves the whole turn to the target.
     count
         Turns to write. Fewer prompts come back where some are empty or the same.
     batch_size
@@ -53,10 +53,8 @@ def complete_openings(
     Raises
     ------
     ConfigError
-        No opening, or a finished batch that is not one of these.
+        A finished batch that is not one of these.
     """
-    if count and not openings:
-        raise ConfigError("the templates hold no openings to complete; add some, or ask for no completions")
     parts.mkdir(parents=True, exist_ok=True)
     prompts: dict[str, None] = {}
     for number, first in enumerate(range(0, count, batch_size)):

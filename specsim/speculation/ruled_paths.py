@@ -28,10 +28,10 @@ def path_law(verifier: Verifier) -> Callable[[Floats, Floats], Floats]:
         return kept_given_text
     if verifier.needs == "path" and verifier.is_lossless and isinstance(verifier, PathVerifier):
         return verifier.along_path
+    why = "needs p and q after any prefix, not along a recorded text" if verifier.is_lossless else "is lossy"
     raise ConfigError.at(
         "verifier",
-        "needs p and q after any prefix, not along a recorded text, where it has no exact replay;"
-        " use explicit, ngram or live distributions, or another rule",
+        f"{why}, so it has no exact replay; use explicit, ngram or live distributions, or another rule",
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from specsim.cli.app import main
 from specsim.errors import ConfigError
 from specsim.recording.templates import load_templates
 
@@ -61,12 +62,20 @@ def test_finished_batches_are_read_and_those_of_other_openings_refused(
             completed(target, tmp_path)
 
 
-def test_templates_without_openings_are_refused_where_openings_are_wanted(
-    target: LanguageModel, tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigError, match="hold no openings"):
-        completed(target, tmp_path, openings=())
+def test_nothing_to_complete_is_nothing(target: LanguageModel, tmp_path: Path) -> None:
     assert completed(target, tmp_path, openings=(), count=0) == []
+
+
+def test_templates_without_openings_are_refused_before_the_target_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    templates = tmp_path / "templates.yaml"
+    templates.write_text("source: the test\ntemplates: [w1]\nfills: {}\n")
+    flags = ["--templates", str(templates), "--num-prompts", "1", "-o", str(tmp_path / "head")]
+    with pytest.raises(SystemExit) as ended:
+        main(["record", "train-draft", str(tmp_path / "no-model"), *flags])
+    assert ended.value.code == 2
+    assert "templates.yaml: no 'openings' to complete" in capsys.readouterr().err
 
 
 def test_no_shipped_opening_begins_a_recorded_prompt_as_a_whole() -> None:

@@ -142,3 +142,11 @@ def test_traces_load_and_are_summed_up_without_torch() -> None:
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=FOLDER.parents[1])
+
+
+def test_the_documented_counts_are_those_of_the_files() -> None:
+    page = (FOLDER.parents[1] / "docs" / "traces.md").read_text()
+    traces = [shipped("lookup", temperature) for temperature in TEMPERATURES]
+    cut = sum(int(np.sum(trace.ended_by == "recorder")) for trace in traces)
+    assert f"{sum(trace.num_tokens for trace in traces):,} tokens" in page
+    assert f"{cut} of the {sum(trace.num_prompts for trace in traces)} continuations" in page
