@@ -123,10 +123,28 @@ def _names(recorded: str, model: ModelSpec) -> bool:
 
 
 def _notes(scenario: Scenario) -> tuple[str, ...]:
-    kind = scenario.hardware.target.kind
-    if kind == "unit":
-        return ("Costs count target steps: no prompt, context, batch or power has an effect on them.",)
-    return ()
+    found = (
+        (
+            scenario.hardware.target.kind == "unit",
+            "Costs count target steps: no prompt, context, batch or power has an effect on them.",
+        ),
+        (
+            _moves_in_step(scenario),
+            "All requests have one length, so that without speculation they start and end together and no "
+            "prefill delays a step: speed-ups change once lengths differ; give output_tokens_stdev.",
+        ),
+    )
+    return tuple(sentence for holds, sentence in found if holds)
+
+
+def _moves_in_step(scenario: Scenario) -> bool:
+    """Tell whether several users send requests of one length, each the next when the last is answered."""
+    if (scenario.workload.max_concurrency or 1) < 2 or scenario.hardware.target.kind == "unit":
+        return False
+    classes = scenario.request_classes()
+    laws = [entry.lengths.output_law() for entry in classes if isinstance(entry.distributions, RatesSpec)]
+    # Texts end where they end; rates go on to the length that is asked for.
+    return len(laws) == len(classes) and all(law == laws[0] and law and law.stdev == 0 for law in laws)
 
 
 def _sha256(content: object) -> str:

@@ -52,7 +52,7 @@ class ResultTables:
         return cls(Table(REQUESTS, requests), Table(STEPS, steps), Table(ROUNDS, rounds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SimulationResult:
     """Everything that a run found, and all that is needed to run it again."""
 
@@ -108,6 +108,10 @@ class SimulationResult:
     def plot(self) -> Figure:
         """Return one figure with every plot that the run allows; nothing is shown or written."""
         return cast("Figure", import_module(_FIGURES).figure_of(self))
+
+    def __repr__(self) -> str:
+        """Return the name, the key and the verdict: the rest is too long to read."""
+        return f"<SimulationResult {self.key[:12]}: {self.summary()['verdict']['text']}>"
 
     def _repr_html_(self) -> str:
         return cast(str, import_module(_NOTEBOOK).cell_html(self))

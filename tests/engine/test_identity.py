@@ -33,3 +33,26 @@ SYNTHETIC = (
 def test_rates_that_a_scenario_states_are_an_assumption(settings: tuple[str, ...], is_assumed: bool) -> None:
     result = specsim.simulate(load_scenario(RATES, overrides=settings))
     assert result.provenance.acceptance_is_assumed is is_assumed
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_noted"),
+    [
+        ((), True),
+        (("workload.output_tokens_stdev=2",), False),
+        (("workload.max_concurrency=1",), False),
+        (("workload={num_prompts: 4, request_rate: 5, prompt_tokens: 4, output_tokens: 8}",), False),
+        (("distributions={kind: explicit, target: [.7, .3], draft: [.3, .7]}",), False),
+    ],
+)
+def test_users_whose_requests_have_one_length_move_in_step_and_it_is_said(
+    settings: tuple[str, ...], is_noted: bool
+) -> None:
+    on_a_device = (
+        "hardware={target: h100-sxm}",
+        "target={model: llama-3.2-1b}",
+        "speculative_config={model: llama-3.2-1b, num_speculative_tokens: 2}",
+        "workload={num_prompts: 4, max_concurrency: 2, prompt_tokens: 4, output_tokens: 8}",
+    )
+    result = specsim.simulate(load_scenario(RATES, overrides=[*on_a_device, *settings]))
+    assert any("one length" in note for note in result.summary()["known_limitations"]) is is_noted
