@@ -67,11 +67,19 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path:
         candidates += [Path(name)] if beside is None and name else []
     found = next((candidate for candidate in candidates if _exists(candidate)), None)
     if found is None:
-        near = nearest(name, names(kind))
+        near = _alike(name, names(kind))
         hint = f"; did you mean '{near}'?" if near else ""
         searched = ", ".join(dict.fromkeys(_shown(folder) for folder in folders))
         raise ConfigError(f"no {_NOUNS[kind]} '{shortened(name)}'{hint} (searched: {searched})")
     return found
+
+
+def _alike(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that a given one begins or goes on, else the one spelt most like it."""
+    given = name.rsplit("/", 1)[-1].lower()
+    shorter = [one for one in known if given.startswith(one)]
+    longer = [one for one in known if given and one.startswith(given)]
+    return max(shorter, key=len, default=None) or next(iter(longer), None) or nearest(name, known)
 
 
 def names(kind: Kind) -> tuple[str, ...]:

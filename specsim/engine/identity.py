@@ -129,6 +129,10 @@ def _notes(scenario: Scenario) -> tuple[str, ...]:
             "Costs count target steps: no prompt, context, batch or power has an effect on them.",
         ),
         (
+            scenario.workload.num_prompts < (scenario.workload.max_concurrency or 0),
+            f"There are fewer requests than users: the load is that of {scenario.workload.num_prompts}.",
+        ),
+        (
             _moves_in_step(scenario),
             "All requests have one length, so that without speculation they start and end together and no "
             "prefill delays a step: speed-ups change once lengths differ; give output_tokens_stdev.",

@@ -12,6 +12,7 @@ from specsim.config.validate import sort_faults
 from specsim.errors import ConfigError
 from specsim.scenario.ridge import settled
 from specsim.scenario.scenario import Scenario
+from specsim.scenario.stale_fit import without_stale_fit
 
 REFERENCES: dict[str, Kind] = {
     "target.model": "models",
@@ -83,14 +84,14 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
 
 
 def completed(document: Document) -> Document:
-    """Return a document with what its parts say of each other: traces by full path, peaks that follow.
+    """Return a document with what its parts say of each other: paths of traces, fits that hold, peaks.
 
     Parameters
     ----------
     document
         With the files that it names, and settings put over it.
     """
-    return settled(_with_found_traces(document))
+    return settled(without_stale_fit(_with_found_traces(document)))
 
 
 def _is_name(node: Node | None) -> bool:

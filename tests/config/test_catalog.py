@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -157,3 +159,19 @@ def test_what_is_not_a_name_is_left_alone(folder: Path) -> None:
     document = read(_write(folder / "s.yaml", "target: {model: {hidden_size: 8}}\nhardware: {target: 3}\n"))
     references = {"target.model": "models", "hardware.target": "hardware_profiles", "no.such": "models"}
     assert expand(document, references) == document  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "meant"),
+    [
+        ("hardware_profiles", "a100", "a100-sxm-40g"),
+        ("hardware_profiles", "H100", "h100-sxm"),
+        ("models", "meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"),
+        ("models", "llama-3.1-9b", "llama-3.1-8b"),
+    ],
+)
+def test_a_name_begun_or_gone_on_with_is_taken_for_the_shipped_one(
+    kind: Literal["hardware_profiles", "models"], given: str, meant: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean '{re.escape(meant)}'"):
+        find(kind, given)

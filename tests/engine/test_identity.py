@@ -56,3 +56,10 @@ def test_users_whose_requests_have_one_length_move_in_step_and_it_is_said(
     )
     result = specsim.simulate(load_scenario(RATES, overrides=[*on_a_device, *settings]))
     assert any("one length" in note for note in result.summary()["known_limitations"]) is is_noted
+
+
+@pytest.mark.parametrize(("num_users", "is_noted"), [(1, False), (2, False), (3, True)])
+def test_fewer_requests_than_users_are_said_to_be_the_load(num_users: int, is_noted: bool) -> None:
+    result = specsim.simulate(load_scenario(RATES, overrides=[f"workload.max_concurrency={num_users}"]))
+    notes = result.summary()["known_limitations"]
+    assert ("There are fewer requests than users: the load is that of 2." in notes) is is_noted
