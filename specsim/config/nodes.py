@@ -23,6 +23,11 @@ class Place:
     line: int | None = None
     column: int | None = None
 
+    @property
+    def is_flag(self) -> bool:
+        """Whether a flag gave it, as a setting over what a file says."""
+        return self.line is None
+
     def fault(self, path: str, message: str) -> Fault:
         """Return a fault at this place."""
         return Fault(self.file, self.line, self.column, path, message)

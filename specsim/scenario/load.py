@@ -48,10 +48,7 @@ def load_scenario(source: str | Path, *, overrides: Sequence[str] = ()) -> Scena
 
 def placed_faults(error: ConfigError, source: str | Path, *, overrides: Sequence[str] = ()) -> ConfigError:
     """Return an error that came up after a scenario was loaded, with its faults placed where the keys are."""
-    document = document_of(source)
-    for setting in overrides:
-        document = override(document, [setting])
-    return document.placed(error)
+    return override(document_of(source), overrides).placed(error)
 
 
 def document_of(source: str | Path) -> Document:

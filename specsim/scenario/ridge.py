@@ -39,8 +39,8 @@ def _settled(profile: Table) -> Table:
     positions, peaks = (profile.entries[key].node for key in (_POSITIONS, _PEAKS))
     if not isinstance(positions, Scalar) or positions.value is None or not isinstance(peaks, Table):
         return profile
-    sets_positions = _is_setting(positions)
-    if sets_positions == any(map(_is_setting, (peaks, *_nodes(peaks)))):
+    sets_positions = positions.place.is_flag
+    if sets_positions == any(node.place.is_flag for node in (peaks, *_nodes(peaks))):
         return profile
     without = _with(profile, _POSITIONS, Scalar(None, positions.place))
     if not sets_positions:
@@ -57,10 +57,6 @@ def _settled(profile: Table) -> Table:
         for dtype, peak in device.peak_flops_per_s.items()
     }
     return _with(profile, _PEAKS, replace(peaks, entries=scaled))
-
-
-def _is_setting(node: Node) -> bool:
-    return node.place.line is None
 
 
 def _nodes(table: Table) -> list[Node]:

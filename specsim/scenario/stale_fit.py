@@ -41,11 +41,10 @@ def without_stale_fit(document: Document) -> Document:
 
 
 def _is_changed(profile: Table) -> bool:
-    if profile.entries[_FIT].node.place.line is None:
+    if profile.entries[_FIT].node.place.is_flag:
         return False
     return any(
-        # What a flag gives has no line.
-        node.place.line is None
+        node.place.is_flag
         for key in _FIGURES
         if key in profile.entries
         for path, node in _below(profile.entries[key].node, key)

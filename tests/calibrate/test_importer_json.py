@@ -7,14 +7,16 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from calibrate import Defaults, Trace, read_trace
 from calibrate.importers import VllmLatency
 from specsim.errors import ConfigError
+from tests.calibrate.trace_files import JSON, STATED
 
-STATED = Defaults(device="a100", model="llama-3.1-8b")
+(BENCH,) = cast("list[dict[str, object]]", JSON["llama_bench"])
 
 
 def _read(folder: Path, document: object, defaults: Defaults = STATED) -> Trace:
@@ -24,18 +26,7 @@ def _read(folder: Path, document: object, defaults: Defaults = STATED) -> Trace:
 
 
 def _bench(**changed: object) -> dict[str, object]:
-    return {
-        "build_commit": "abc",
-        "gpu_info": "RTX 3090",
-        "model_type": "llama 8B F16",
-        "model_n_params": 8030261248,
-        "n_ubatch": 512,
-        "n_prompt": 8,
-        "n_gen": 0,
-        "n_depth": 1024,
-        "avg_ns": 40e6,
-        "samples_ns": [39e6, 41e6],
-    } | changed
+    return {"build_commit": "abc", **BENCH} | changed
 
 
 def test_llama_bench_prompt_is_one_pass_over_its_depth(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.report.palette import look
-from specsim.report.plots.curves import scale_along
+from specsim.report.plots.axis import legend_below, scale_along
 from specsim.report.plots.labels import label, named_value, short_value
 
 if TYPE_CHECKING:
@@ -65,5 +65,5 @@ def plot_break_even(
     axes.set_xlabel(label(across))
     axes.set_ylabel(f"break-even: {label(along)}")
     if series is not None:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8)
+        legend_below(axes, 2)
     return axes

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.report.palette import BLACK, GREY, look
+from specsim.report.plots.axis import legend_below, scale_along
 from specsim.report.plots.labels import label, short_value
 
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 _LOOKAHEADS = ("speculative_config.num_speculative_tokens", "K")
 """Columns whose values are called K in a legend."""
-_MOST_TICKS = 9
-"""Values that are all written below an axis."""
-_LOG_FROM = 8.0
-"""Values that differ by this factor, and are not equally spaced, have a logarithmic axis."""
 
 
 def plot_against_batch(
@@ -71,7 +68,7 @@ def plot_against_batch(
     axes.set_ylabel(label(value))
     if series is not None:
         title = None if series in _LOOKAHEADS else label(series)
-        axes.legend(title=title, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, fontsize=8)
+        legend_below(axes, 4, title=title)
     return axes
 
 
@@ -128,24 +125,6 @@ def plot_pareto(
     if series is not None or is_best is not None:
         axes.legend()
     return axes
-
-
-def scale_along(axes: Axes, values: pd.Series[float]) -> None:
-    """Set the x axis to the values: logarithmic where they are far apart; few are ticks."""
-    from matplotlib.ticker import LogLocator
-
-    places = np.unique(values.to_numpy(dtype=np.float64))
-    gaps = np.diff(places)
-    is_even = len(places) < 3 or bool(np.allclose(gaps, gaps[0], rtol=0.01))
-    is_log = not is_even and places[0] > 0 and places[-1] >= _LOG_FROM * places[0]
-    if is_log:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    if len(places) <= _MOST_TICKS and (is_log or is_even):
-        axes.set_xticks(places, [short_value(float(place)) for place in places])
-    else:
-        axes.xaxis.set_major_formatter(lambda place, _: short_value(float(place)))
-    axes.xaxis.set_minor_formatter(lambda place, _: "")
 
 
 def _series_name(series: str | None, value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from specsim.report.palette import BLACK, BLUE, ORANGE
+from specsim.report.plots.axis import legend_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,5 +48,5 @@ def plot_effects(table: pd.DataFrame, axes: Axes, *, main: str, other: str, quan
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(quantity)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=8)
+    legend_below(axes, 2)
     return axes

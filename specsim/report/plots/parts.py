@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from specsim.report.palette import PARTS
+from specsim.report.plots.axis import legend_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,5 +56,5 @@ def plot_parts(table: pd.DataFrame, axes: Axes, *, quantity: str) -> Axes:
     axes.locator_params(axis="x", nbins=6)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(quantity)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=3, fontsize=8)
+    legend_below(axes, 3, drop=0.28)
     return axes

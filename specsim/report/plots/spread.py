@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from specsim.report.palette import BLUE, GREY, VERMILION
-from specsim.report.plots.curves import scale_along
+from specsim.report.plots.axis import legend_below, scale_along
 from specsim.report.plots.labels import label
 
 if TYPE_CHECKING:
@@ -34,5 +34,5 @@ def plot_spread(points: pd.DataFrame, axes: Axes, *, x: str, value: str) -> Axes
     scale_along(axes, points[x])
     axes.set_xlabel(label(x))
     axes.set_ylabel(label(value))
-    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    legend_below(axes, 2)
     return axes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from specsim.report.palette import ARMS, GREY, look
+from specsim.report.plots.axis import legend_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,5 +45,5 @@ def plot_over_time(
     axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel("time, s")
     axes.set_ylabel(quantity)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=3, fontsize=8)
+    legend_below(axes, 3, drop=0.28)
     return axes
