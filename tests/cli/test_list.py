@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from specsim.cli.app import main
 from specsim.config import names
 from specsim.hardware import load_model, load_profile
+from tests.cli.command import exit_code
 
 
 def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as caught:
-        main(["list", *arguments])
-    assert caught.value.code == 0
+    assert exit_code("list", *arguments) == 0
     return capsys.readouterr().out
 
 
@@ -93,8 +92,52 @@ def test_scenarios_are_listed_with_their_question(capsys: pytest.CaptureFixture[
 def test_a_question_that_has_no_answer_is_one_line(
     arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["list", *arguments])
-    assert caught.value.code == 2
+    assert exit_code("list", *arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+def test_list_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("list", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert list(listed) == ["hardware", "models", "scenarios", "policies", "distributions", "verifiers"]
+    assert {"h100-sxm", "ideal", "rtx-3090", "rtx-4090"} <= set(listed["hardware"])
+    assert {"llama-3.1-8b", "llama-3.1-70b", "llama-3.2-1b", "smollm2-135m"} <= set(listed["models"])
+    assert {"quickstart", "chat_8b", "two_token_example"} <= set(listed["scenarios"])
+    assert {"fixed", "heuristic", "confidence"} <= set(listed["policies"])
+    assert {"explicit", "rates", "trace"} <= set(listed["distributions"])
+    assert "token" in listed["verifiers"]
+
+
+def test_list_of_one_topic_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("list", "verifiers") == 0
+    assert capsys.readouterr().out.startswith("verifiers: ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("hardware", "--long"), ("hardware", "--compare"), ("scenarios",), ("models", "--long")]
+)
+def test_a_broken_file_on_the_search_path_is_left_out_of_lists_and_told(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "broken.yaml").write_text("a: 1\na: 2\n")
+    monkeypatch.setenv("SPECSIM_PATH", str(tmp_path))
+    assert exit_code("list", *arguments) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) > 5
+    assert captured.err == f"left out: {tmp_path}/broken.yaml:2:1: a: duplicate key; first given at 1:1\n"
+
+
+def test_a_description_is_listed_on_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text("description: |\n  one\n  two\n")
+    monkeypatch.setenv("SPECSIM_PATH", str(tmp_path))
+    assert exit_code("list", "scenarios", "--json") == 0
+    assert "mine" in json.loads(capsys.readouterr().out)["scenarios"]
+    assert exit_code("list", "scenarios") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("mine ")]
+    assert line.endswith("one two")
