@@ -104,6 +104,7 @@ def pair_of(env: simpy.Environment, target: Deployed, draft: Deployed | None) ->
     return Pair(
         model,
         Model(draft_device, draft.cost, prefills=draft.prefills),
+        first_pass=draft.first_pass,
         waiting_while_drafting_w=waiting * target.profile.waiting_w,
         waiting_while_verifying_w=draft.waiting_w if draft.has_own_devices else 0.0,
     )

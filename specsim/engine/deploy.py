@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from specsim.engine.draft_cache import FirstPass
 from specsim.hardware import Accelerator, CostModel, ModelSpec, Placement
 from specsim.hardware.formats import CacheDtype
 from specsim.hardware.limited import LimitedCosts
@@ -20,6 +21,19 @@ _CACHE_DTYPES: dict[str, CacheDtype] = {
     "int8": "int8",
 }
 
+_FIRST_PASSES: dict[str, FirstPass] = {
+    "draft_model": "unseen",
+    "eagle": "emitted",
+    "eagle3": "emitted",
+    "mtp": "emitted",
+    # It reads and writes the target's cache.
+    "early_exit": "newest",
+    # They read the last hidden state, no cache.
+    "medusa": "newest",
+    "mlp_speculator": "newest",
+    "ngram": "newest",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
@@ -33,6 +47,8 @@ class Deployed:
     """Devices that work during its passes; 0 where the host does."""
     has_own_devices: bool
     """It runs on devices of its own, not on the target's."""
+    first_pass: FirstPass = "newest"
+    """What it takes in at the start of a round, as a draft."""
 
     @property
     def prefills(self) -> bool:
@@ -78,7 +94,10 @@ def deploy_draft(scenario: Scenario) -> Deployed | None:
         weight_dtype=config.quantization or scenario.target.dtype,
         kv_dtype=_CACHE_DTYPES[config.kv_cache_dtype],
     )
-    return _deployed(profile, config.model, placement, has_own_devices=scenario.hardware.draft != "target")
+    deployed = _deployed(
+        profile, config.model, placement, has_own_devices=scenario.hardware.draft != "target"
+    )
+    return replace(deployed, first_pass=_FIRST_PASSES[config.method])
 
 
 def check_memory(

@@ -9,7 +9,8 @@ import numpy as np
 
 from specsim.arrays import PICOSECONDS_PER_SECOND, Floats, Ints, to_nanojoules
 from specsim.engine.accelerator import Accelerator
-from specsim.engine.shapes import contexts, draft_passes, draft_positions, verification_shape
+from specsim.engine.draft_cache import FirstPass
+from specsim.engine.shapes import draft_passes, draft_positions, verification_shape
 from specsim.hardware.step import CostModel, StepCosts, StepShape
 from specsim.speculation.rounds import Rounds
 
@@ -55,6 +56,8 @@ class Pair:
 
     target: Model
     draft: Model | None = None
+    first_pass: FirstPass = "newest"
+    """What the draft takes in at the start of a round."""
     waiting_while_drafting_w: float = 0.0
     """Power of the devices that wait during draft passes, W."""
     waiting_while_verifying_w: float = 0.0
@@ -78,20 +81,27 @@ class Pair:
         }
         return self._block(shape, self.target.cost.steps(shape), draft, counts)
 
-    def rounds(self, cached_tokens: Ints, rounds: Rounds) -> Block:
-        """Cost of rounds, whose sequences hold ``cached_tokens`` [B] in their caches at the first."""
-        context = contexts(cached_tokens, rounds)
-        shape = verification_shape(context, rounds)
+    def rounds(self, context: Ints, rounds: Rounds, draft_cached: Ints) -> Block:
+        """Cost of rounds.
+
+        Parameters
+        ----------
+        context, draft_cached
+            Tokens that the caches of target and draft hold at the start of each round, [R, B].
+        rounds
+            What is drafted, verified and emitted.
+        """
+        shape, unseen = verification_shape(context, rounds), context - draft_cached
         counts: StepColumns = {
             "num_draft_passes": rounds.num_draft_steps.max(axis=1),
-            "num_draft_positions": draft_positions(rounds),
+            "num_draft_positions": draft_positions(rounds, unseen),
             "num_drafted": rounds.num_drafted.sum(axis=1),
             "num_accepted": rounds.num_accepted.sum(axis=1),
             "num_emitted": rounds.num_emitted.sum(axis=1),
         }
         draft = None
         if self.draft is not None:
-            passes = draft_passes(context, rounds)
+            passes = draft_passes(context, rounds, unseen)
             draft = _sum_passes(self.draft.cost.steps(passes.shape), passes.round, rounds.num_rounds)
         return self._block(shape, self.target.cost.steps(shape), draft, counts)
 

@@ -7,7 +7,9 @@ import simpy
 from specsim.arrays import Ints
 from specsim.engine.arm import pair_of
 from specsim.engine.deploy import Deployed
+from specsim.engine.draft_cache import draft_cached
 from specsim.engine.pair import Block
+from specsim.engine.shapes import contexts
 from specsim.speculation.rounds import Rounds
 
 
@@ -19,7 +21,7 @@ def price_rounds(target: Deployed, draft: Deployed | None, cached_tokens: Ints, 
     target, draft
         The models on their devices; without a draft the rounds verify only.
     cached_tokens
-        Tokens in the caches of each sequence at the first round, [B]; a round adds what it emits.
+        Tokens in both caches of each sequence at the first round, [B]; a round adds what it emits.
     rounds
         What is drafted, verified and emitted, [R, B].
 
@@ -28,4 +30,6 @@ def price_rounds(target: Deployed, draft: Deployed | None, cached_tokens: Ints, 
     DomainError
         Where a pass is outside what a profile covers.
     """
-    return pair_of(simpy.Environment(), target, draft).rounds(cached_tokens, rounds)
+    pair, context = pair_of(simpy.Environment(), target, draft), contexts(cached_tokens, rounds)
+    held = draft_cached(pair.first_pass, context, rounds, cached_tokens)
+    return pair.rounds(context, rounds, held[:-1])

@@ -10,9 +10,10 @@ import simpy
 
 from specsim.arrays import MAX_CLOCK_PS, PICOSECONDS_PER_SECOND, Bools, Ints
 from specsim.engine.arrivals import ArrivalQueue
+from specsim.engine.draft_cache import draft_cached
 from specsim.engine.pair import Block, Pair
 from specsim.engine.recorder import Recorder
-from specsim.engine.shapes import PrefillPasses, prefill_passes
+from specsim.engine.shapes import PrefillPasses, contexts, prefill_passes
 from specsim.errors import DomainError
 from specsim.speculation.rounds import Rounds, RoundSource, Sequences
 
@@ -79,6 +80,7 @@ class Server:
         self._recorder = recorder
         self._request: Ints = np.zeros(0, dtype=np.int64)
         self._position: Ints = np.zeros(0, dtype=np.int64)
+        self._draft_cached: Ints = np.zeros(0, dtype=np.int64)
         self._prefills: dict[bytes, tuple[PrefillPasses, Block]] = {}
 
     @property
@@ -113,6 +115,8 @@ class Server:
         running = admitted[goes_on]
         self._request = np.concatenate([self._request, running])
         self._position = np.concatenate([self._position, np.ones_like(running)])
+        prompts = self._plan.num_prompt_tokens[running]
+        self._draft_cached = np.concatenate([self._draft_cached, prompts])
 
     def _prefill_block(self, num_prompt_tokens: Ints) -> tuple[PrefillPasses, Block]:
         """Return the passes over some prompts and their cost, which recur with the lengths."""
@@ -133,7 +137,9 @@ class Server:
         rounds = self._rounds.peek(sequences, horizon=self._plan.horizon)
         # The last emitted token is not in the cache yet: the next round computes it.
         cached_tokens = self._plan.num_prompt_tokens[self._request] + self._position - 1
-        block = self._pair.rounds(cached_tokens, rounds)
+        context = contexts(cached_tokens, rounds)
+        held = draft_cached(self._pair.first_pass, context, rounds, self._draft_cached)
+        block = self._pair.rounds(context, rounds, held[:-1])
         if has_room:
             count = self._rounds_until_arrival(block)
             block, rounds = block.first(count), rounds.first(count)
@@ -142,7 +148,7 @@ class Server:
         )
         self._recorder.add_steps("decode", self._now_ps, block)
         yield from self._occupy(block)
-        self._commit(rounds)
+        self._commit(rounds, draft_cached=held[rounds.num_rounds])
 
     def _rounds_until_arrival(self, block: Block) -> int:
         """Return the rounds of a block up to and including the one during which the next request arrives."""
@@ -152,13 +158,15 @@ class Server:
             return int(ends_ps.size)
         return int(np.searchsorted(ends_ps, arrival_ps)) + 1
 
-    def _commit(self, rounds: Rounds) -> None:
+    def _commit(self, rounds: Rounds, *, draft_cached: Ints) -> None:
         self._rounds.commit(rounds.num_rounds)
         self._position = self._position + rounds.num_emitted.sum(axis=0)
+        self._draft_cached = draft_cached
         is_last = rounds.is_last[-1]
         if is_last.any():
             self._finish(self._request[is_last], self._now_ps, num_output_tokens=self._position[is_last])
             self._request, self._position = self._request[~is_last], self._position[~is_last]
+            self._draft_cached = draft_cached[~is_last]
 
     def _finish(self, request: Ints, time_ps: int, *, num_output_tokens: Ints | int) -> None:
         self._recorder.finish(request, time_ps, num_output_tokens=num_output_tokens)

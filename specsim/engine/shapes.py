@@ -48,11 +48,12 @@ def verification_shape(context: Ints, rounds: Rounds) -> StepShape:
     )
 
 
-def draft_passes(context: Ints, rounds: Rounds) -> DraftPasses:
+def draft_passes(context: Ints, rounds: Rounds, unseen: Ints) -> DraftPasses:
     """Draft passes of each round: as many as the longest draft, each at the sequences still drafting.
 
     A pass computes one position of each sequence in a chain, a whole level of it in a tree; what earlier
-    passes of the round computed is in the cache by then.
+    passes of the round computed is in the cache by then. The first computes the ``unseen`` tokens [R, B]
+    before the newest as well, and drafts after the newest alone.
     """
     steps = rounds.num_draft_steps
     width = rounds.positions_of_passes()
@@ -63,26 +64,37 @@ def draft_passes(context: Ints, rounds: Rounds) -> DraftPasses:
     drafted_before = np.cumsum(width, axis=1) - width
     runs = sequences > 0
     num_positions = sequences * width
+    num_logit_positions = num_positions.copy()
+    context_tokens = context_of_active + sequences * drafted_before
+    # A position attends to its own ancestors and itself, not to the rest of its level.
+    position_context = width * (context_of_active + sequences * (depth + 1))
+    if unseen.any() and depth.size:
+        first = unseen * active[:, 0]
+        num_unseen = first.sum(axis=1)
+        num_positions[:, 0] += num_unseen
+        context_tokens[:, 0] -= num_unseen
+        position_context[:, 0] += (first * (2 * context + 1 - first) // 2).sum(axis=1)
     return DraftPasses(
         shape=StepShape(
             num_sequences=sequences[runs],
             num_positions=num_positions[runs],
             num_prefill_positions=np.zeros_like(sequences[runs]),
-            num_logit_positions=num_positions[runs],
-            context_tokens=(context_of_active + sequences * drafted_before)[runs],
-            # A position attends to its own ancestors and itself, not to the rest of its level.
-            position_context=(width * (context_of_active + sequences * (depth + 1)))[runs],
+            num_logit_positions=num_logit_positions[runs],
+            context_tokens=context_tokens[runs],
+            position_context=position_context[runs],
         ),
         round=np.nonzero(runs)[0],
     )
 
 
-def draft_positions(rounds: Rounds) -> Ints:
-    """Positions that the draft computes in each round over the whole batch, [R]."""
+def draft_positions(rounds: Rounds, unseen: Ints) -> Ints:
+    """Positions that the draft computes in each round over the whole batch, the ``unseen`` with them, [R]."""
     width = rounds.positions_of_passes()
     upto = np.concatenate([np.zeros((len(width), 1), dtype=np.int64), np.cumsum(width, axis=1)], axis=1)
-    positions: Ints = np.take_along_axis(upto, rounds.num_draft_steps, axis=1).sum(axis=1)
-    return positions
+    positions = np.take_along_axis(upto, rounds.num_draft_steps, axis=1)
+    positions += unseen * (rounds.num_draft_steps > 0)
+    total: Ints = positions.sum(axis=1)
+    return total
 
 
 @dataclass(slots=True)

@@ -16,7 +16,8 @@ from specsim.speculation import Rounds
 def tree_round_s(prepared: Prepared) -> Callable[[tuple[int, ...], int], float]:
     """Return the time of a round, s, as a function of the positions of each draft pass and those verified.
 
-    Taken at the largest batch of the scenario, and at the mean context halfway through its outputs.
+    Taken at the largest batch of the scenario, and at the mean context halfway through its outputs, of which
+    the draft has computed all but the newest token.
     """
     scenario, population = prepared.scenario, prepared.population
     num_sequences = min(scenario.max_num_sequences, len(population.requests))
@@ -35,7 +36,8 @@ def tree_round_s(prepared: Prepared) -> Callable[[tuple[int, ...], int], float]:
         )
         time_ps = _total_ps(prepared.target.cost, verification_shape(context, rounds))
         if prepared.draft is not None and pass_positions:
-            time_ps += _total_ps(prepared.draft.cost, draft_passes(context, rounds).shape)
+            passes = draft_passes(context, rounds, unseen=np.zeros_like(context))
+            time_ps += _total_ps(prepared.draft.cost, passes.shape)
         return time_ps / PICOSECONDS_PER_SECOND
 
     return round_s

@@ -10,6 +10,7 @@ import simpy
 from specsim.arrays import Ints
 from specsim.engine.accelerator import Accelerator
 from specsim.engine.arrivals import ArrivalQueue
+from specsim.engine.draft_cache import FirstPass
 from specsim.engine.pair import Model, Pair
 from specsim.engine.recorder import Recorder
 from specsim.engine.serve import Plan, Server
@@ -94,6 +95,7 @@ def run(
     target: LinearCost | None = None,
     draft: LinearCost | None = None,
     own_device: bool = False,
+    first_pass: FirstPass = "newest",
 ) -> tuple[Recorder, simpy.Environment]:
     """Serve requests with scripted rounds; return what was recorded and the clock."""
     env = simpy.Environment()
@@ -118,6 +120,7 @@ def run(
         pair=Pair(
             Model(device, target or LinearCost(100), prefills=True),
             Model(draft_device, draft, prefills=True) if draft else None,
+            first_pass=first_pass,
         ),
         rounds=ScriptedRounds(num_drafted=num_drafted, every=every),
         recorder=recorder,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specsim.arrays import MAX_CLOCK_PS
+from specsim.engine.draft_cache import FirstPass
 from specsim.errors import DomainError
 from specsim.results.table import Labels
 from tests.engine.doubles import LinearCost, run
@@ -78,9 +81,15 @@ def test_time_passes_without_work_until_the_next_arrival() -> None:
     every=st.integers(1, 5),
     max_num_seqs=st.integers(1, 3),
     own_device=st.booleans(),
+    first_pass=st.sampled_from(get_args(FirstPass)),
 )
 def test_single_steps_and_blocks_give_equal_tables(
-    data: st.DataObject, num_drafted: int, every: int, max_num_seqs: int, own_device: bool
+    data: st.DataObject,
+    num_drafted: int,
+    every: int,
+    max_num_seqs: int,
+    own_device: bool,
+    first_pass: FirstPass,
 ) -> None:
     lengths = st.lists(st.integers(1, 40), min_size=1, max_size=6)
     outputs = data.draw(lengths)
@@ -100,6 +109,7 @@ def test_single_steps_and_blocks_give_equal_tables(
             target=LinearCost(100, position_ps=3, context_ps=1),
             draft=LinearCost(11, position_ps=2, context_ps=1) if num_drafted else None,
             own_device=own_device,
+            first_pass=first_pass,
         )
         columns = recorder.take_steps() | {f"round_{k}": v for k, v in recorder.take_rounds().items()}
         listed = [

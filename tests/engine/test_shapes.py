@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specsim.engine.shapes import contexts, draft_passes, prefill_passes, verification_shape
+from specsim.engine.shapes import (
+    contexts,
+    draft_passes,
+    draft_positions,
+    prefill_passes,
+    verification_shape,
+)
 from specsim.speculation.rounds import Rounds
 
 widths = st.integers(1, 3).flatmap(
@@ -57,25 +63,34 @@ def test_verification_attends_to_the_context_and_to_the_drafts_before(
         assert shape.context_tokens[number] == read
 
 
-@given(table=widths, start=st.integers(0, 50))
+@given(table=widths, start=st.integers(3, 50), data=st.data())
 def test_draft_passes_are_the_longest_chain_each_at_those_still_drafting(
-    table: list[list[tuple[int, int]]], start: int
+    table: list[list[tuple[int, int]]], start: int, data: st.DataObject
 ) -> None:
     rounds = rounds_of(table)
+    size = rounds.num_drafted.size
+    drawn = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+    unseen = np.array(drawn).reshape(rounds.num_drafted.shape)
     cached = np.arange(start, start + rounds.num_drafted.shape[1], dtype=np.int64)
-    passes = draft_passes(contexts(cached, rounds), rounds)
+    passes = draft_passes(contexts(cached, rounds), rounds, unseen)
     expected = []
     for number, row in enumerate(table):
         for depth in range(max(cell[0] for cell in row)):
             drafting = [sequence for sequence, cell in enumerate(row) if cell[0] > depth]
-            read = sum(
-                int(cached[sequence]) + int(rounds.num_emitted[:number, sequence].sum()) + depth
-                for sequence in drafting
-            )
-            expected.append((number, len(drafting), read, read + len(drafting)))
+            positions = read = pairs = 0
+            for sequence in drafting:
+                context = int(cached[sequence]) + int(rounds.num_emitted[:number, sequence].sum()) + depth
+                behind = int(unseen[number, sequence]) if depth == 0 else 0
+                read += context - behind
+                for before in range(context - behind, context + 1):
+                    pairs += before + 1
+                    positions += 1
+            expected.append((number, positions, len(drafting), read, pairs))
     shape = passes.shape
-    got = zip(passes.round, shape.num_positions, shape.context_tokens, shape.position_context, strict=True)
-    assert [tuple(map(int, row)) for row in got] == expected
+    columns = shape.num_positions, shape.num_logit_positions, shape.context_tokens, shape.position_context
+    assert [tuple(map(int, row)) for row in zip(passes.round, *columns, strict=True)] == expected
+    counted = np.bincount(passes.round, weights=shape.num_positions, minlength=len(table))
+    assert draft_positions(rounds, unseen).tolist() == counted.tolist()
 
 
 @given(prompts=st.lists(st.integers(1, 40), min_size=1, max_size=6), budget=st.integers(1, 30))
@@ -104,7 +119,8 @@ def test_prefill_packs_every_token_once_within_the_budget(prompts: list[int], bu
 
 
 def test_a_round_without_drafts_has_no_draft_pass() -> None:
-    passes = draft_passes(np.array([[5], [6]]), rounds_of([[(0, 0)], [(2, 0)]]))
+    unseen = np.array([[1], [0]])
+    passes = draft_passes(np.array([[5], [6]]), rounds_of([[(0, 0)], [(2, 0)]]), unseen)
     assert passes.round.tolist() == [1, 1]
 
 

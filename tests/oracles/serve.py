@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from specsim.arrays import Ints
+from specsim.engine.draft_cache import FirstPass
 from specsim.speculation.rounds import RoundSource, Sequences
 from tests.oracles.slow_replay import SlowRound
 
@@ -43,3 +44,25 @@ def serve(
                 position[r] += block.num_emitted[row, column]
         active = [r for r, is_last in zip(active, block.is_last[-1], strict=True) if not is_last]
     return rounds
+
+
+def first_pass_positions(rounds: list[SlowRound], first_pass: FirstPass) -> list[int]:
+    """Positions of the first draft pass of each round of a request, 0 where there is none.
+
+    The draft's cache is kept token by token: output positions that it holds with the right contents.
+    """
+    held: set[int] = set()
+    positions = []
+    for one in rounds:
+        newest = one.start - 1
+        if one.num_draft_steps == 0:
+            positions.append(0)
+            continue
+        inputs = {newest} if first_pass == "newest" else set(range(one.start)) - held
+        positions.append(len(inputs))
+        held |= inputs
+        if first_pass == "unseen":
+            # Pass i + 1 reads draft i, which is right if it is kept: the token after the kept ones is not.
+            read = set(range(one.start, one.start + one.num_draft_steps - 1))
+            held |= {position for position in read if position < one.start + one.num_emitted - 1}
+    return positions

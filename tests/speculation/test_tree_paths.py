@@ -51,7 +51,7 @@ SHAPES = {
 }
 SCENARIO = """\
 hardware: {target: {name: unit, kind: unit, target_step_s: 1 s, draft_cost_ratio: 0.1}}
-speculative_config: {num_speculative_tokens: 9}
+speculative_config: {method: early_exit, num_speculative_tokens: 9}
 verifier: {kind: candidates}
 draft_source: {kind: tree, branching: [3, 2]}
 distributions: {kind: trace, path: scenarios/traces/smollm2_exit24_union64_t0.7.npz}

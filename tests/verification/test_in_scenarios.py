@@ -47,7 +47,8 @@ def test_vllms_key_and_the_kind_are_one_block_verification() -> None:
 def test_a_tree_pays_for_the_positions_of_its_levels(
     verifier: str, draft_source: str, passes: int, positions: int
 ) -> None:
-    result = _result(f"verifier={verifier}", f"draft_source={draft_source}")
+    shares_cache = "speculative_config.method=early_exit"
+    result = _result(f"verifier={verifier}", f"draft_source={draft_source}", shares_cache)
     steps = result.steps.query("arm == 'speculation' and phase == 'decode'")
     assert (steps["num_draft_passes"] == passes).all()
     assert (steps["num_draft_positions"] == positions * steps["num_sequences"]).all()
@@ -134,8 +135,8 @@ def test_the_levels_of_a_tree_attend_to_what_was_drafted_before() -> None:
         is_last=np.array([[False]]),
         pass_positions=np.array([[1, 2]]),
     )
-    shape = draft_passes(np.array([[10]]), rounds).shape
+    shape = draft_passes(np.array([[10]]), rounds, 0 * one).shape
     assert shape.num_positions.tolist() == [1, 2]
     assert shape.context_tokens.tolist() == [10, 11]
     assert shape.position_context.tolist() == [11, 24]
-    assert draft_positions(rounds).tolist() == [3]
+    assert draft_positions(rounds, 0 * one).tolist() == [3]
