@@ -24,6 +24,9 @@ def check(
     files: Annotated[
         list[Path], typer.Argument(help="Scenarios, hardware profiles or models (config.json).")
     ],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every scenario.")
+    ] = None,
 ) -> None:
     """Check files without simulating: keys, units, bounds, what they name, whether rules and memory fit."""
     from specsim.config.validate import sort_faults
@@ -33,7 +36,7 @@ def check(
     misfits: list[CapacityError] = []
     for file in files:
         try:
-            typer.echo(f"{file}: OK, {_checked(file)}")
+            typer.echo(f"{file}: OK, {_checked(file, settings or [])}")
         except ConfigError as error:
             faults += [fault if fault.file else replace(fault, file=str(file)) for fault in error.faults]
         except DomainError as error:
@@ -50,7 +53,7 @@ def check(
         raise last
 
 
-def _checked(file: Path) -> str:
+def _checked(file: Path, settings: list[str]) -> str:
     """Load a file as what it is, and say what that is."""
     from specsim.config import read
     from specsim.engine.prepare import prepare
@@ -58,18 +61,22 @@ def _checked(file: Path) -> str:
     from specsim.errors import ConfigError
     from specsim.hardware import load_model, load_profile
     from specsim.scenario import scenario_of
+    from specsim.scenario.load import with_settings
 
     document = read(file)
     # A bare name would be looked up among the shipped files.
     path = str(file) if file.is_absolute() else f".{os.sep}{file}"
     kind = _kind(document)
     if kind == "scenario":
-        scenario = scenario_of(document)
+        scenario = scenario_of(document, overrides=settings)
         try:
             check_rounds(prepare(scenario))
         except ConfigError as error:
-            raise document.placed(error) from None
+            raise with_settings(document, settings)[0].placed(error) from None
         return f"{kind} {scenario.name!r}"
+    if settings:
+        message = f"is no scenario but of kind {kind!r}, and --set changes scenarios"
+        raise ConfigError([document.root.place.fault("", message)])
     if kind == "model":
         return f"{kind} {load_model(path).name!r}"
     return f"{kind} {load_profile(path).name!r}"

@@ -160,10 +160,13 @@ def _text(notes: list[str], keys: dict[str, Plain], settings: list[str]) -> str:
     """Return the scenario as YAML, the notes as comments above it."""
     import json
 
-    from specsim.config import override, parse
+    from specsim.config import parse
     from specsim.results.writer import config_yaml
+    from specsim.scenario.settings import with_setting
 
     ordered = {name: keys[name] for name in _ORDER if name in keys}
-    document = override(parse(json.dumps(ordered), file="imported scenario"), settings)
+    document = parse(json.dumps(ordered), file="imported scenario")
+    for setting in settings:
+        document = with_setting(document, setting)
     comments = "".join(f"# {' '.join(note.split())}\n" for note in notes)
     return comments + config_yaml(document.data)

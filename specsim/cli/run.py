@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from specsim.errors import Fault
+    from collections.abc import Collection
+
+    from specsim.errors import ConfigError, Fault
     from specsim.scenario import Scenario
 
 DEFAULT_SCENARIO = "quickstart"
@@ -33,10 +35,14 @@ _LOOKUP = "ngram"
 _FLAGS = {
     "target.model": "--target",
     "speculative_config.model": "--draft",
+    "speculative_config.method": "--draft",
     "hardware.target": "--hardware",
     "distributions": "--acceptance-rate",
+    "speculative_config.num_speculative_tokens": "-k",
+    "workload.max_concurrency": "--max-concurrency",
+    "seed": "--seed",
 }
-"""The flag that gives what a run from flags alone may lack."""
+"""The flag that gives a key."""
 
 
 def run(
@@ -60,6 +66,9 @@ def run(
     num_speculative_tokens: Annotated[
         int | None, typer.Option("-k", "--num-speculative-tokens", help="The most that a round drafts.")
     ] = None,
+    max_concurrency: Annotated[
+        int | None, typer.Option(help="Users, each sending its next request when the last is answered.")
+    ] = None,
     slo: Annotated[
         list[str] | None,
         typer.Option(metavar="METRIC=LIMIT", help="Objective such as p99_ttft_ms=200; missed: exit 1."),
@@ -75,7 +84,8 @@ def run(
 ) -> None:
     """Simulate a scenario, with and without speculation, and say whether speculation pays.
 
-    Without a scenario, --target, --draft, --hardware, --acceptance-rate and -k describe one.
+    Without a scenario, --target, --draft, --hardware, --acceptance-rate, -k and --max-concurrency
+    describe one.
     """
     from specsim.cli.progress import token_progress
     from specsim.engine.simulate import simulate
@@ -83,12 +93,14 @@ def run(
     from specsim.results.objectives import missed_objectives
     from specsim.results.writer import check_folder, write
     from specsim.scenario.load import placed_faults
+    from specsim.scenario.settings import full_key
 
     flags = {
         "target.model": target,
         "speculative_config.model": None if draft == _LOOKUP else draft,
         "hardware.target": hardware,
         "speculative_config.num_speculative_tokens": num_speculative_tokens,
+        "workload.max_concurrency": max_concurrency,
         "seed": seed,
         "show_estimated_energy": show_estimated_energy or None,
     }
@@ -98,9 +110,15 @@ def run(
     if acceptance_rate is not None:
         rates = {"kind": "rates", "acceptance_rate": acceptance_rate}
         overrides.append(f"distributions={json.dumps(rates)}")
-    overrides += [f"slo.{objective}" for objective in slo or []] + (settings or [])
+    overrides += [f"slo.{objective}" for objective in _objectives(slo or [])]
+    given = {override.partition("=")[0] for override in overrides}
+    given -= {full_key(setting.partition("=")[0]) for setting in settings or []}
+    overrides += settings or []
     is_described = any(flag is not None for flag in (target, draft, hardware, acceptance_rate))
-    loaded = _load(scenario, is_described=is_described, overrides=overrides)
+    try:
+        loaded = _load(scenario, is_described=is_described, overrides=overrides)
+    except ConfigError as error:
+        raise _by_flags(error, given) from None
     if output is not None:
         check_folder(output)
     try:
@@ -109,7 +127,8 @@ def run(
     except ConfigError as error:
         if scenario is None and is_described:
             raise
-        raise placed_faults(error, scenario or DEFAULT_SCENARIO, overrides=overrides) from None
+        placed = placed_faults(error, scenario or DEFAULT_SCENARIO, overrides=overrides)
+        raise _by_flags(placed, given) from None
     summary = result.summary()
     fault = None
     if output is not None:
@@ -143,6 +162,27 @@ def _load(name: str | None, *, is_described: bool, overrides: list[str]) -> Scen
         return scenario_of(parse(_WITHOUT_FILE, file=_COMMAND_LINE), overrides=overrides)
     except ConfigError as error:
         raise ConfigError([_with_flag(fault) for fault in error.faults]) from None
+
+
+def _objectives(slo: list[str]) -> list[str]:
+    from specsim.errors import ConfigError, Fault
+
+    faults = [
+        Fault(f"--slo {objective}", None, None, "", "is not of the form METRIC=LIMIT, as in p99_ttft_ms=200")
+        for objective in slo
+        if "=" not in objective
+    ]
+    if faults:
+        raise ConfigError(faults)
+    return slo
+
+
+def _by_flags(error: ConfigError, keys: Collection[str]) -> ConfigError:
+    """Return an error whose faults name the flags that gave these keys, where those are at fault."""
+    from specsim.errors import ConfigError
+
+    flags = {f"--set {key}": _FLAGS.get(key, f"--slo {key.removeprefix('slo.')}") for key in keys}
+    return ConfigError([replace(fault, file=flags.get(fault.file, fault.file)) for fault in error.faults])
 
 
 def _with_flag(fault: Fault) -> Fault:

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from specsim.config.base import Spec
 from specsim.config.catalog import expand, find, names
-from specsim.config.document import Document, override, parse, read, validate
+from specsim.config.document import Document, from_data, override, parse, read, validate
 
-__all__ = ["Document", "Spec", "expand", "find", "names", "override", "parse", "read", "validate"]
+__all__ = [
+    "Document",
+    "Spec",
+    "expand",
+    "find",
+    "from_data",
+    "names",
+    "override",
+    "parse",
+    "read",
+    "validate",
+]

@@ -1,22 +1,26 @@
 """Documents: files and settings in, specs out. The way from a file to a validated spec, in the order of use.
 
-``read`` or ``parse`` makes a `Document`, ``expand`` (in `specsim.config.catalog`) splices in the files that
-it names, ``override`` puts settings over it, and ``validate`` turns it into a spec or into faults.
+``read``, ``parse`` or ``from_data`` makes a `Document`, ``expand`` (in `specsim.config.catalog`) splices in
+the files that it names, ``override`` puts settings over it, and ``validate`` turns it into a spec or into
+faults.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from specsim.config.nodes import Document, Place, shortened
+from specsim.config.nodes import Document, Place, Table, shortened
 from specsim.config.validate import validate
 from specsim.config.yaml import MAX_BYTES, MAX_DEPTH, parse, parse_value
 from specsim.errors import ConfigError, Fault
 from specsim.units import format_bytes
 
-__all__ = ["Document", "override", "parse", "read", "validate"]
+__all__ = ["Document", "from_data", "override", "parse", "read", "validate"]
 
 
 def read(path: str | Path) -> Document:
@@ -59,6 +63,35 @@ def read(path: str | Path) -> Document:
     return parse(text, file=file)
 
 
+def from_data(data: Mapping[str, object], *, name: str) -> Document:
+    """Return a document of data in memory: what a file could hold, and paths; its faults have no line.
+
+    Parameters
+    ----------
+    data
+        Keys and values.
+    name
+        What the data is called in messages.
+
+    Raises
+    ------
+    ConfigError
+        Where a value is nothing that a file can hold.
+
+    Examples
+    --------
+    >>> from_data({"workload": {"num_prompts": 8}}, name="scenario").data
+    {'workload': {'num_prompts': 8}}
+    """
+    try:
+        text = json.dumps(_in_words(data), default=os.fspath, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _error(name, f"holds what no file can: {error}") from None
+    root = parse_value(text, place=Place(name))
+    assert isinstance(root, Table)
+    return Document(root, name)
+
+
 def override(document: Document, settings: Sequence[str]) -> Document:
     """Return a document with settings such as ``workload.num_prompts=8`` put over it, in order.
 
@@ -84,6 +117,15 @@ def override(document: Document, settings: Sequence[str]) -> Document:
         place = Place(f"--set {shortened(path, limit=200)}")
         document = document.put(path, parse_value(value, place=place), key_place=place)
     return document
+
+
+def _in_words(value: object) -> object:
+    """Return data with infinity as the word that stands for it in a file."""
+    if isinstance(value, Mapping):
+        return {key: _in_words(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_in_words(item) for item in value]
+    return "inf" if isinstance(value, float) and value == math.inf else value
 
 
 def _error(file: str, message: str) -> ConfigError:

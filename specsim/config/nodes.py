@@ -17,7 +17,7 @@ Step: TypeAlias = str | int
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something was written: a file with line and column from 1, or a flag without them."""
+    """Where something was written: a file with line and column from 1; a flag or data without them."""
 
     file: str
     line: int | None = None
@@ -26,7 +26,7 @@ class Place:
     @property
     def is_flag(self) -> bool:
         """Whether a flag gave it, as a setting over what a file says."""
-        return self.line is None
+        return self.file.startswith("--")
 
     def fault(self, path: str, message: str) -> Fault:
         """Return a fault at this place."""

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -28,6 +28,10 @@ from specsim.errors import ConfigError, Fault
 S = TypeVar("S", bound=BaseModel)
 
 _QUOTED_NUMBER = re.compile(r"[-+.0-9eE_ ]+")
+_MOST_PLACES = 3
+"""Most places that a misplaced key is looked for in a message."""
+_ALIKE = 0.8
+"""Likeness of two names, 0 to 1, above which a key in another place may have been meant."""
 _PARSING_TYPES = ("_type", "_parsing", "_from_float", "literal_error", "enum")
 
 
@@ -198,6 +202,8 @@ def _wrong_key(located: _Located) -> Fault:
     key, parent = str(located.steps[-1]), located.parent
     entry = parent.entries.get(key) if isinstance(parent, Table) else None
     place = entry.key_place if entry is not None else located.node.place
+    if located.details["type"] == "value_error":
+        return place.fault(dotted(located.steps), _message(located.details, located.node))
     what = _allowed(located.details).replace("String should match", "a key that matches")
     return place.fault(dotted(located.steps), f"the key {shown_key(key)} is not allowed; expected {what}")
 
@@ -208,10 +214,36 @@ def _unknown_key(located: _Located, spec_type: type[BaseModel]) -> Fault:
     allowed = _keys(_models_at(spec_type, located.steps[:-1]), parent)
     given = set(parent.entries) if isinstance(parent, Table) else set()
     near = nearest(key, [name for name in allowed if name not in given]) or nearest(key, allowed)
-    hint = f"did you mean '{near}'?" if near else f"allowed: {', '.join(allowed)}"
+    meant = _elsewhere(key, spec_type, near) or ([near] if near else [])
+    alike = " or ".join(f"'{name}'" for name in meant)
+    hint = f"did you mean {alike}?" if meant else f"allowed: {', '.join(allowed)}"
     entry = parent.entries.get(key) if isinstance(parent, Table) else None
     place = entry.key_place if entry is not None else located.node.place
     return place.fault(dotted(located.steps), f"unknown key ({hint})" if allowed else "unknown key")
+
+
+def _elsewhere(key: str, spec_type: type[BaseModel], near: str | None) -> list[str]:
+    """Return the dotted paths of a key that stands in the wrong place, where none beside it is more alike."""
+    paths: dict[str, list[str]] = {}
+    for path in dict.fromkeys(_paths(spec_type)):
+        paths.setdefault(path.rpartition(".")[2], []).append(path)
+    found = nearest(key, paths)
+    if found is None or _likeness(key, found) <= max(_ALIKE, _likeness(key, near or "")):
+        return []
+    return sorted(paths[found], key=lambda path: path.count("."))[:_MOST_PLACES]
+
+
+def _likeness(word: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, word, other).ratio()
+
+
+def _paths(spec_type: type[BaseModel], under: str = "") -> Iterator[str]:
+    """Yield the dotted path of every field of a spec and of those below it, but for items of lists."""
+    for name, annotation in _fields(spec_type).items():
+        yield f"{under}{name}"
+        if get_origin(annotation) not in (list, tuple, dict, Mapping):
+            for model in _models_in(annotation):
+                yield from _paths(model, f"{under}{name}.")
 
 
 def _unknown_kind(located: _Located, spec_type: type[BaseModel]) -> Fault:

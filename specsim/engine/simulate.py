@@ -31,7 +31,7 @@ Progress = Callable[[int, int, int], None]
 
 
 def simulate(
-    scenario: Scenario | str | Path,
+    scenario: Scenario | str | Path | Mapping[str, object],
     *,
     seed: int | None = None,
     horizon: int = DEFAULT_HORIZON,
@@ -42,7 +42,7 @@ def simulate(
     Parameters
     ----------
     scenario
-        A scenario, or the name, path or YAML text of one.
+        A scenario; the name, path or YAML text of one; or a mapping of what would stand in its file.
     seed
         Takes the place of the scenario's seed.
     horizon

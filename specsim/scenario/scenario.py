@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Self, cast
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from specsim.config.base import Spec, refuse
+from specsim.config.validate import nearest
 from specsim.errors import ConfigError
 from specsim.hardware import AcceleratorProfile
 from specsim.scenario.kinds import (
@@ -24,7 +25,34 @@ from specsim.scenario.parts import Cost, Deployment, Hardware, Scheduler, Specul
 from specsim.speculation import DISTRIBUTIONS, BuildContext, NgramSpec, RatesSpec, TraceSpec
 from specsim.workload import LengthsSpec
 
-_OBJECTIVE = r"^(mean|median|std|p90|p99)_(ttft|tpot|itl|e2el)_ms$"
+_STATISTICS = ("mean", "median", "std", "p90", "p99")
+_LATENCIES = ("ttft", "tpot", "itl", "e2el")
+
+
+def _objective(metric: str) -> str:
+    """Return the metric of an objective as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is none that a limit can be put on.
+    """
+    known = [f"{statistic}_{latency}_ms" for latency in _LATENCIES for statistic in _STATISTICS]
+    if metric in known:
+        return metric
+    near = nearest(metric, known)
+    meant = f"did you mean '{near}'? " if near else ""
+    statistics, latencies = ", ".join(_STATISTICS), ", ".join(_LATENCIES)
+    raise ValueError(
+        f"unknown metric ({meant}allowed: {{{statistics}}}_{{{latencies}}}_ms, as in 'p99_ttft_ms: 200')"
+    )
+
+
+_Objective = Annotated[
+    str,
+    AfterValidator(_objective),
+    WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(_STATISTICS)})_({'|'.join(_LATENCIES)})_ms$"}),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +92,7 @@ class Scenario(Spec):
     """Requests."""
     scheduler: Scheduler = Scheduler()
     """Limits of a step."""
-    slo: dict[Annotated[str, Field(pattern=_OBJECTIVE)], Annotated[float, Field(gt=0)]] = Field(
-        default_factory=dict
-    )
+    slo: dict[_Objective, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     """Service objectives by metric, such as ``p99_ttft_ms: 200``."""
     cost: Cost | None = None
     """Prices of devices and electricity, for the cost of a token."""

@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias, cast
 from pydantic import JsonValue
 
 from specsim.arrays import Floats
-from specsim.config import Document, expand, override
+from specsim.config import Document
 from specsim.config.nodes import Scalar
 from specsim.errors import ConfigError
-from specsim.scenario import REFERENCES, scenario_of
-from specsim.scenario.load import completed, document_of
+from specsim.scenario import scenario_of
+from specsim.scenario.load import completed, document_of, with_settings
 from specsim.streams import RandomStreams
 from specsim.sweep import break_even, sensitivity, tornado
 from specsim.sweep.axes import Axis
@@ -311,9 +311,9 @@ class SweepJob:
 
 def _document(scenario: str | Path, settings: Sequence[str]) -> Document:
     """Return the scenario with its files and the settings over it, not validated: an axis may complete it."""
-    document = expand(document_of(scenario), REFERENCES)
-    for setting in settings:
-        document = expand(override(document, [setting]), REFERENCES)
+    document, faults = with_settings(document_of(scenario), settings)
+    if faults:
+        raise ConfigError(faults)
     return completed(document)
 
 

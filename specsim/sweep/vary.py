@@ -29,11 +29,10 @@ from specsim.config.nodes import Place, Scalar
 from specsim.config.yaml import parse_value
 from specsim.errors import ConfigError
 from specsim.scenario import REFERENCES
+from specsim.scenario.settings import full_key
 from specsim.sweep.axes import Axis, Spacing, Span, Value, label_of
 from specsim.units import scale_of
 
-ALIASES = {"K": "speculative_config.num_speculative_tokens"}
-"""Short names of keys that everybody varies."""
 MAX_VALUES = 100_000
 """Most values on one axis."""
 
@@ -74,11 +73,6 @@ def parse_axis(text: str) -> Axis:
     if len({str(value.label) for value in found}) < len(found):
         raise _error(key, place, "a value is listed twice")
     return Axis(key, tuple(found), None, place)
-
-
-def full_key(key: str) -> str:
-    """Return the key that a short name such as ``K`` stands for."""
-    return ALIASES.get(key.strip(), key.strip())
 
 
 def _ranged(key: str, match: re.Match[str], place: Place) -> Axis:

@@ -66,7 +66,7 @@ def faults(*overrides: str, text: str = GOOD) -> list[str]:
             "speculative_config.parallel_drafting",
             "not simulate",
         ),
-        (["slo={p99_tftt_ms: 5}"], "slo.p99_tftt_ms", "pattern"),
+        (["slo={p99_tftt_ms: 5}"], "slo.p99_tftt_ms", "did you mean 'p99_ttft_ms'?"),
         (["workload.classes=[{name: a, share: 0.5}]"], "workload.classes", "must sum to 1"),
         (
             ["speculative_config.num_speculative_tokens=257"],
