@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -147,6 +147,22 @@ def child(node: Node, step: Step) -> Node | None:
         return entry.node if entry is not None else None
     index = _index(node, step)
     return node.items[index] if isinstance(node, Items) and index is not None else None
+
+
+def below(node: Node, path: str) -> Iterator[tuple[str, Node]]:
+    """Yield a node and all nodes below it, items of lists left out, each with its dotted path.
+
+    Parameters
+    ----------
+    node
+        Where to begin.
+    path
+        Its own path.
+    """
+    yield path, node
+    if isinstance(node, Table):
+        for key, entry in node.entries.items():
+            yield from below(entry.node, f"{path}.{key}")
 
 
 def dotted(steps: Sequence[Step]) -> str:

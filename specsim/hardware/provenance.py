@@ -9,8 +9,9 @@ from pydantic import Field
 
 from specsim.config.base import Spec
 
-Tag: TypeAlias = Literal["read", "derived", "measured", "estimated", "prior"]
-"""read in the source; derived: computed or fitted from it; measured: by us; estimated, prior: a guess."""
+Tag: TypeAlias = Literal["read", "derived", "measured", "given", "estimated", "prior"]
+"""read in the source; derived: computed or fitted from it; measured: by us; given: by whoever runs it, with
+a flag; estimated, prior: a guess."""
 
 _GUESSES: tuple[Tag, ...] = ("estimated", "prior")
 

@@ -10,6 +10,7 @@ from specsim.config.catalog import KEPT, Kind, expand_found
 from specsim.config.nodes import Items, Node, Scalar
 from specsim.config.validate import sort_faults
 from specsim.errors import ConfigError, Fault
+from specsim.scenario.flag_sources import with_flags_as_sources
 from specsim.scenario.ridge import settled
 from specsim.scenario.scenario import Scenario
 from specsim.scenario.settings import checked_settings, with_setting
@@ -114,14 +115,14 @@ def scenario_of(document: Document, *, overrides: Sequence[str] = ()) -> Scenari
 
 
 def completed(document: Document) -> Document:
-    """Return a document with what its parts say of each other: paths of traces, fits that hold, peaks.
+    """Return a document with what its parts say of each other: paths of traces, fits, sources, peaks.
 
     Parameters
     ----------
     document
         With the files that it names, and settings put over it.
     """
-    return settled(without_stale_fit(_with_found_traces(document)))
+    return settled(with_flags_as_sources(without_stale_fit(_with_found_traces(document))))
 
 
 def _is_name(node: Node | None) -> bool:

@@ -6,10 +6,8 @@ stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from specsim.config import Document
-from specsim.config.nodes import Node, Scalar, Table
+from specsim.config.nodes import Scalar, Table, below
 
 _FIT = "fitted"
 _FIGURES = (
@@ -47,13 +45,6 @@ def _is_changed(profile: Table) -> bool:
         node.place.is_flag
         for key in _FIGURES
         if key in profile.entries
-        for path, node in _below(profile.entries[key].node, key)
+        for path, node in below(profile.entries[key].node, key)
         if path not in _BESIDE
     )
-
-
-def _below(node: Node, path: str) -> Iterator[tuple[str, Node]]:
-    yield path, node
-    if isinstance(node, Table):
-        for key, entry in node.entries.items():
-            yield from _below(entry.node, f"{path}.{key}")

@@ -1,0 +1,54 @@
+"""A figure of a profile that a flag gives has the flag as its source, and no longer the file's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from specsim.config import Document
+from specsim.config.nodes import Entry, Place, Scalar, Table, below
+
+_SOURCES = "provenance"
+_NO_FIGURES = frozenset({_SOURCES, "fitted", "kind", "name", "description", "neglects", "valid"})
+FLAG = "a flag"
+"""Source of a figure that was set or varied."""
+
+
+def with_flags_as_sources(document: Document) -> Document:
+    """Return a scenario's document whose profiles name a flag as the source of every figure that one gave.
+
+    Parameters
+    ----------
+    document
+        With the files that it names, and settings put over it. A source that a flag gives stays.
+    """
+    for path in ("hardware.target", "hardware.draft"):
+        profile = document.get(path)
+        if isinstance(profile, Table):
+            document = document.put(path, _with_sources(profile), key_place=profile.place)
+    return document
+
+
+def _with_sources(profile: Table) -> Table:
+    sources = profile.entries.get(_SOURCES)
+    known = sources.node.entries if sources is not None and isinstance(sources.node, Table) else {}
+    given = {
+        path: _source(node.place)
+        for key, entry in profile.entries.items()
+        if key not in _NO_FIGURES
+        for path, node in below(entry.node, key)
+        if node.place.is_flag and isinstance(node, Scalar) and not _is_from_flag(known.get(path))
+    }
+    if not given:
+        return profile
+    place = profile.place if sources is None else sources.node.place
+    table = Table({**known, **given}, place)
+    return replace(profile, entries={**profile.entries, _SOURCES: Entry(place, table)})
+
+
+def _is_from_flag(entry: Entry | None) -> bool:
+    return entry is not None and entry.node.place.is_flag
+
+
+def _source(place: Place) -> Entry:
+    words = {"source": FLAG, "tag": "given"}
+    return Entry(place, Table({key: Entry(place, Scalar(word, place)) for key, word in words.items()}, place))
