@@ -23,6 +23,7 @@ from specsim.config.nodes import (
     shortened,
     shown_key,
 )
+from specsim.config.partial import faults_across, models_in
 from specsim.errors import ConfigError, Fault
 
 S = TypeVar("S", bound=BaseModel)
@@ -57,7 +58,9 @@ def explain(error: ValidationError, spec_type: type[BaseModel], document: Docume
     """Return the faults behind a validation error of a document, sorted by file and line."""
     found = [_locate(details, document.root) for details in error.errors(include_url=False)]
     faults = {fault for group in _by_field(found) for fault in _faults(group, spec_type)}
-    return sort_faults(faults)
+    told = {fault.path for fault in faults}
+    across = [_placed(one.fault, one.node, one.steps) for one in faults_across(spec_type, document.root)]
+    return sort_faults(faults | {fault for fault in across if fault.path not in told})
 
 
 def sort_faults(faults: Iterable[Fault]) -> list[Fault]:
@@ -153,7 +156,7 @@ def _faults(group: Sequence[_Located], spec_type: type[BaseModel]) -> list[Fault
     first = group[0]
     raised = _raised_faults(first.details)
     if raised:
-        return [_placed(fault, first) for fault in raised]
+        return [_placed(fault, first.node, first.steps) for fault in raised]
     if len(group) == 1:
         return [_fault(first, spec_type)]
     allowed = list(dict.fromkeys(_allowed(one.details) for one in group))
@@ -167,11 +170,11 @@ def _raised_faults(details: ErrorDetails) -> tuple[Fault, ...]:
     return cause.faults if isinstance(cause, ConfigError) else ()
 
 
-def _placed(fault: Fault, located: _Located) -> Fault:
+def _placed(fault: Fault, node: Node, above: Sequence[Step]) -> Fault:
     """Return a fault of another file as it is, and one of this document with its place."""
     if fault.file:
         return fault
-    node, steps = located.node, tuple(step for step in fault.path.split(".") if step)
+    steps = tuple(step for step in fault.path.split(".") if step)
     place = node.place
     for step in steps:
         entry = node.entries.get(step) if isinstance(node, Table) else None
@@ -180,7 +183,7 @@ def _placed(fault: Fault, located: _Located) -> Fault:
             # Where a file was named, the name is at fault and not what the file begins with.
             is_named = entry is not None and entry.key_place.file != below.place.file
             node, place = below, entry.key_place if entry is not None and is_named else below.place
-    return place.fault(dotted((*located.steps, *steps)), fault.message)
+    return place.fault(dotted((*above, *steps)), fault.message)
 
 
 def _fault(located: _Located, spec_type: type[BaseModel]) -> Fault:
@@ -242,7 +245,7 @@ def _paths(spec_type: type[BaseModel], under: str = "") -> Iterator[str]:
     for name, annotation in _fields(spec_type).items():
         yield f"{under}{name}"
         if get_origin(annotation) not in (list, tuple, dict, Mapping):
-            for model in _models_in(annotation):
+            for model in models_in(annotation):
                 yield from _paths(model, f"{under}{name}.")
 
 
@@ -326,19 +329,13 @@ def _models_at(spec_type: type[BaseModel], steps: Sequence[Step]) -> list[type[B
     for step in steps:
         fields = [_fields(model).get(str(step)) for model in models]
         if any(field is not None for field in fields):
-            models = [model for field in fields for model in _models_in(field)]
+            models = [model for field in fields for model in models_in(field)]
         # Otherwise the step is an index or a free key of a collection, whose specs are among these already.
     return models
 
 
 def _fields(model: type[BaseModel]) -> Mapping[str, Any]:
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
 def _keys(models: Sequence[type[BaseModel]], node: Node) -> list[str]:

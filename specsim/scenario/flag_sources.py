@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from specsim.config import Document
 from specsim.config.nodes import Entry, Place, Scalar, Table, below
@@ -23,26 +23,29 @@ def with_flags_as_sources(document: Document) -> Document:
     """
     for path in ("hardware.target", "hardware.draft"):
         profile = document.get(path)
-        if isinstance(profile, Table):
-            document = document.put(path, _with_sources(profile), key_place=profile.place)
+        if isinstance(profile, Table) and (given := _given(profile)):
+            sources = profile.entries.get(_SOURCES)
+            place = profile.place if sources is None else sources.node.place
+            table = Table({**_known(profile), **given}, place)
+            document = document.put(f"{path}.{_SOURCES}", table)
     return document
 
 
-def _with_sources(profile: Table) -> Table:
+def _known(profile: Table) -> Mapping[str, Entry]:
     sources = profile.entries.get(_SOURCES)
-    known = sources.node.entries if sources is not None and isinstance(sources.node, Table) else {}
-    given = {
+    return sources.node.entries if sources is not None and isinstance(sources.node, Table) else {}
+
+
+def _given(profile: Table) -> dict[str, Entry]:
+    """Return the sources of the figures that flags give, by dotted path."""
+    known = _known(profile)
+    return {
         path: _source(node.place)
         for key, entry in profile.entries.items()
         if key not in _NO_FIGURES
         for path, node in below(entry.node, key)
         if node.place.is_flag and isinstance(node, Scalar) and not _is_from_flag(known.get(path))
     }
-    if not given:
-        return profile
-    place = profile.place if sources is None else sources.node.place
-    table = Table({**known, **given}, place)
-    return replace(profile, entries={**profile.entries, _SOURCES: Entry(place, table)})
 
 
 def _is_from_flag(entry: Entry | None) -> bool:

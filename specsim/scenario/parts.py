@@ -91,34 +91,40 @@ class SpeculativeConfig(Spec):
     """Mean tokens a round, in [1, K + 1] (synthetic)."""
 
     @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
+    def _is_simulated(self) -> Self:
         unsimulated = {
             "parallel_drafting": self.parallel_drafting,
             "num_speculative_tokens_per_batch_size": self.num_speculative_tokens_per_batch_size,
             "max_model_len": self.max_model_len,
         }
-        faults = [
-            (name, "is a key of vLLM that this version does not simulate; remove it")
-            for name, value in unsimulated.items()
-            if value
-        ]
+        refuse(
+            [
+                (name, "is a key of vLLM that this version does not simulate; remove it")
+                for name, value in unsimulated.items()
+                if value
+            ]
+        )
+        return self
+
+    @model_validator(mode="after")
+    def _has_synthetic_rates_if_asked_for(self) -> Self:
         given = [
             name
             for name in ("synthetic_acceptance_rates", "synthetic_acceptance_length")
             if getattr(self, name) is not None
         ]
-        if self.rejection_sample_method == "synthetic" and len(given) != 1:
-            faults.append(
-                (
-                    "rejection_sample_method",
-                    "synthetic needs one of synthetic_acceptance_rates and synthetic_acceptance_length",
-                )
-            )
-        elif self.rejection_sample_method == "synthetic":
-            faults += self._synthetic_faults(given[0])
+        if self.rejection_sample_method != "synthetic":
+            refuse([(name, "needs rejection_sample_method: synthetic") for name in given])
+        elif len(given) == 1:
+            refuse(self._synthetic_faults(given[0]))
         else:
-            faults += [(name, "needs rejection_sample_method: synthetic") for name in given]
-        refuse([*faults, *self._lookup_faults()])
+            message = "synthetic needs one of synthetic_acceptance_rates and synthetic_acceptance_length"
+            refuse([("rejection_sample_method", message)])
+        return self
+
+    @model_validator(mode="after")
+    def _looks_up_if_asked_to(self) -> Self:
+        refuse(self._lookup_faults())
         return self
 
     def _synthetic_faults(self, name: str) -> list[tuple[str, str]]:

@@ -117,23 +117,10 @@ class Scenario(Spec):
         config = self.speculative_config
         return config is not None and config.rejection_sample_method == "synthetic"
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        refuse(
-            [
-                *self._distribution_faults(),
-                *self._model_faults(),
-                *self._length_faults(),
-                *self._price_faults(),
-            ]
-        )
-        return self
-
     def _distribution_faults(self) -> list[tuple[str, str]]:
         classes = self.workload.classes
         lacking = [entry.name for entry in classes if entry.distributions is None]
         has_all = self.distributions is not None or (bool(classes) and not lacking)
-        config = self.speculative_config
         faults = []
         if self.is_synthetic and (self.distributions is not None or len(lacking) < len(classes)):
             faults.append(
@@ -147,9 +134,6 @@ class Scenario(Spec):
                     f" (kind: {', '.join(DISTRIBUTIONS.kinds())})",
                 )
             )
-        faults += self._rate_faults()
-        if self.verifier is not None and config is not None and config.rejection_sample_method is not None:
-            faults.append(("verifier", "excludes speculative_config.rejection_sample_method; give one"))
         return faults
 
     def _rate_faults(self) -> list[tuple[str, str]]:
@@ -218,6 +202,38 @@ class Scenario(Spec):
             return []
         message = "the draft has no devices of its own; remove it, or name them under hardware.draft"
         return [("cost.draft_usd_per_hour", message)]
+
+    @model_validator(mode="after")
+    def _knows_acceptance(self) -> Self:
+        refuse(self._distribution_faults())
+        return self
+
+    @model_validator(mode="after")
+    def _rates_cover_the_drafts(self) -> Self:
+        refuse(self._rate_faults())
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_rule(self) -> Self:
+        config = self.speculative_config
+        if self.verifier is not None and config is not None and config.rejection_sample_method is not None:
+            refuse([("verifier", "excludes speculative_config.rejection_sample_method; give one")])
+        return self
+
+    @model_validator(mode="after")
+    def _has_models(self) -> Self:
+        refuse(self._model_faults())
+        return self
+
+    @model_validator(mode="after")
+    def _knows_lengths(self) -> Self:
+        refuse(self._length_faults())
+        return self
+
+    @model_validator(mode="after")
+    def _prices_what_there_is(self) -> Self:
+        refuse(self._price_faults())
+        return self
 
     def request_classes(self) -> tuple[RequestClass, ...]:
         """Classes of requests with their lengths and distributions; one nameless class without a mixture."""
