@@ -157,7 +157,7 @@ CASES = {
         "distributions",
     ),
     "synthetic without rates": (
-        {"speculative_config": f"{SYNTHETIC}}}"},
+        {"speculative_config": f"{SYNTHETIC}}}", "distributions": "null"},
         "speculative_config.rejection_sample_method",
     ),
     "a lookup with a model": (
