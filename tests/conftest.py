@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
+import typer.main
+
+import specsim.config.document
 
 # Examples are the same in every run, and a loaded machine fails no test by being slow.
 hypothesis.settings.register_profile("specsim", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("specsim")
 
 _REASONS = pytest.StashKey[Counter[str]]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_built_twice() -> Iterator[None]:
+    """Keep what a process of a user builds once: the commands of an application, 0.1 s, and a document."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((typer.main, "get_command"), (specsim.config.document, "parse")):
+            patch.setattr(module, name, functools.lru_cache(maxsize=256)(getattr(module, name)))
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:
