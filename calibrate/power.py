@@ -1,7 +1,7 @@
 """Power from measured energy: the cost code's own power curve, with its clock under a cap.
 
-P = active + V²·clock·f + V²·compute·FLOP/s/peak + memory·(bytes/s)/bandwidth, f the largest clock with
-P ≤ 0.98·cap (`specsim.hardware.clock`). Where a trace holds caps or locked clocks, time and power are
+P = active + V²·clock·f + V²·compute·FLOP/s/peak + memory·(bytes/s)/bandwidth, f the largest clock that the
+cap allows (`specsim.hardware.clock`). Where a trace holds caps or locked clocks, time and power are
 fitted together, since a cap stretches the clock-bound part of the time; else the times' fit stands, and
 power is fitted to what was moved and computed in the measured time, so that no misfit of the times enters.
 """
@@ -24,13 +24,14 @@ from calibrate.regression import Regression, solve
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import DomainError
 from specsim.hardware import Clock, Power, RooflineProfile
-from specsim.hardware.clock import CAP_SHARE, PowerCurve
+from specsim.hardware.clock import PowerCurve
 
 _IDLE = ("power.idle_w", "power.idle_context_w")
 _CLOCK = ("power.clock_w", "power.clock.knee_fraction", "power.clock.slope")
 _WEAK = 0.5
 """A relative standard error above this leaves a figure to the prior."""
-_NEAR_CAP = 0.98
+_NEAR_CAP = 0.96
+"""Share of its cap from which a board is taken to be held by it."""
 _LEAST_BUSY = 0.3
 
 
@@ -66,12 +67,12 @@ class PowerFit:
     def predict_power(self, cells: Measurements, time_s: Floats) -> Floats:
         """Return the power of cells of the same kind as were fitted, at given times, W, [R].
 
-        At the given time and not above 0.98·cap; by the clock's solution where times were fitted too.
+        At the given time and within the cap; by the clock's solution where times were fitted too.
         """
         law = PowerLaw(cells.with_columns({"gpu_s": time_s}), self.profile, nominal_hz=self.nominal_hz)
         if self.is_joint:
             return law.predict(self.values)[1]
-        return np.minimum(law.power_at(self.values, time_s), law.allowed_w)
+        return np.minimum(law.power_at(self.values, time_s), law.allowed_w(self.values))
 
     def relative_power_error(self, rows: Measurements) -> Floats:
         """Return predicted over measured power, less one, of rows with energy, [R]."""
@@ -119,14 +120,16 @@ class PowerLaw:
     @property
     def is_at_cap(self) -> Bools:
         """Cells that draw their cap, [R]."""
-        return self.cells.power_w > _NEAR_CAP * self.allowed_w
+        cap_w = np.zeros(len(self.cells))
+        for one in self._settings:
+            cap_w[one.rows] = one.cap_w * one.parts.num_devices
+        return self.cells.power_w > _NEAR_CAP * cap_w
 
-    @property
-    def allowed_w(self) -> Floats:
-        """Power at which a cap binds, of all devices, W, [R]."""
+    def allowed_w(self, values: Mapping[str, float | None]) -> Floats:
+        """Return the power at which a cap binds, of all devices, W, [R]."""
         allowed_w = np.zeros(len(self.cells))
         for one in self._settings:
-            allowed_w[one.rows] = CAP_SHARE * one.cap_w * one.parts.num_devices
+            allowed_w[one.rows] = self._curve(values, one).allowed_w * one.parts.num_devices
         return allowed_w
 
     def predict(self, values: Mapping[str, float | None]) -> tuple[Floats, Floats, Floats]:

@@ -1,14 +1,15 @@
 """Time and power of whole rounds under caps and clocks, by the clock law of the cost code.
 
-A round of K drafts takes T = [((a0 + a1·K)/f)^p + ((b0 + b1·K)/m)^p]^(1/p), with f the clock and m the
-memory clock as fractions of nominal, and draws P = P0 + V²(f)·(c·f + w·(1+K)/T) + e/T, f the largest
-clock with P ≤ 0.98·cap (`specsim.hardware.clock.run_under_cap`). a0 is clock-bound work that does not grow
-with positions, such as unpacking low-bit weights.
+A round of K drafts takes T = h0 + h1·K + [((a0 + a1·K)/f)^p + ((b0 + b1·K)/m)^p]^(1/p), with f the clock
+and m the memory clock as fractions of nominal, and draws P = P0 + V²(f)·(c·f + w·(1+K)/T) + e/T, f the
+largest clock that the cap allows (`specsim.hardware.clock.run_under_cap`). a0 is clock-bound work that does
+not grow with positions, such as unpacking low-bit weights; h0 and h1 are the host's, which no clock of the
+device changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from specsim.errors import DomainError
 from specsim.hardware.clock import PowerCurve, StepTime, run_under_cap
 
 _CELLS = "rounds at two or more depths, caps and locked clocks"
+_LOCKS = "rounds at two or more depths and locked clocks"
 
 
 def _parameter(path: str, meaning: str, upper: float, typical: float) -> Parameter:
@@ -33,6 +35,12 @@ PARAMETERS: tuple[Parameter, ...] = (
     _parameter("clock_s_per_draft", "clock-bound time of one more draft token, a1, s", 10.0, 5e-3),
     _parameter("memory_s", "memory-bound time of a round whatever its depth, b0, s", 10.0, 2e-2),
     _parameter("memory_s_per_draft", "memory-bound time of one more draft token, b1, s", 10.0, 2e-3),
+    Parameter(
+        "host_s", "host's time of a round whatever its depth, h0, s", 0.0, 10.0, 1e-3, "linear", _LOCKS
+    ),
+    Parameter(
+        "host_s_per_draft", "host's time of one more draft token, h1, s", 0.0, 10.0, 1e-3, "linear", _LOCKS
+    ),
     Parameter("exponent", "sharpness of the corner, p", 1.0, 100.0, 4.0, "log", _CELLS),
     _parameter("active_w", "drawn while a round runs, P0, W", 2000.0, 100.0),
     _parameter("clock_w", "drawn by the clock, c, W", 2000.0, 70.0),
@@ -46,13 +54,19 @@ PARAMETERS: tuple[Parameter, ...] = (
 
 _KNEES = (0.82, 0.6)
 """Starts for the knee of the voltage: an RTX 3090's (fit of thc1006's rows, CC0 1.0, 2025), and one below the
-clocks that a board under a cap keeps. The better fit counts, the second where chance may have decided."""
-_TIE = 3.84
+clocks that a board under a cap keeps. The better fit counts."""
 
-_SPLIT = ("active_w", "clock_w", "position_j", "round_j")
-_PULL = 0.02
-"""Caps alone hardly tell how power splits: it leans towards an RTX 3090's, where twice as much of one part
-weighs as much as one cell that is off by two percent."""
+_HOST = ("host_s", "host_s_per_draft")
+"""Told by locked clocks alone: what is left as the clock rises. Else 0, and within the other times."""
+
+_NO_HOST = dict.fromkeys(_HOST, 0.0)
+
+_LEANING = {"active_w": 1.0, "clock_w": 1.0, "position_j": 1.0, "round_j": 1.0}
+"""Few rows tell how power splits: it leans towards an RTX 3090's, by relative distance in these units."""
+_LEANING_UNLOCKED = {**_LEANING, "knee_fraction": 0.25}
+"""Without locked clocks so does the clock above which the voltage rises, towards the lower of `_KNEES`."""
+_PULL, _PULL_UNLOCKED = 0.02, 0.06
+"""Weight of one unit, as the relative error of one cell; caps alone tell less."""
 _MIN_FRACTION = 0.2
 
 
@@ -86,8 +100,8 @@ class RoundPowerFit:
 
     @property
     def values(self) -> dict[str, float]:
-        """Figures by name."""
-        return {one.path: one.value for one in self.figures}
+        """Figures by name; the host's are 0 where the rows could not tell them."""
+        return {**_NO_HOST, **{one.path: one.value for one in self.figures}}
 
     def predict(self, rounds: RoundMeasurements) -> RoundPrediction:
         """Return time, power and clock of rounds; a row without a cap is not capped."""
@@ -122,37 +136,34 @@ def fit_round_power(
     sm_hz = nominal_sm_hz or _highest(rounds.sm_lock_hz, rounds.sm_clock_hz)
     memory_hz = nominal_memory_hz or _highest(rounds.memory_clock_hz)
     highest = max(1.0, _highest(rounds.sm_clock_hz, fallback=sm_hz) / sm_hz)
+    locks = np.unique(rounds.sm_lock_hz[np.isfinite(rounds.sm_lock_hz)])
+    tells_clocks = len(locks) > 1
+    free = [one for one in PARAMETERS if tells_clocks or one.path not in _HOST]
     measured_s, measured_w = np.log(rounds.round_s), np.log(rounds.power_w)
     knows_clock = np.isfinite(rounds.sm_clock_hz)
+    starts = [_start(rounds, free, knee_fraction=knee) for knee in _KNEES]
+    leaning = _leaning(free, starts[-1], tells_clocks=tells_clocks)
 
     def residuals(internal: Floats) -> Floats:
-        values = values_of(PARAMETERS, internal)
         said = predict_rounds(
-            values,
+            {**_NO_HOST, **values_of(free, internal)},
             rounds,
             nominal_sm_hz=sm_hz,
             nominal_memory_hz=memory_hz,
             highest_fraction=highest,
         )
         clock = np.log(said.clock_fraction * sm_hz)[knows_clock] - np.log(rounds.sm_clock_hz[knows_clock])
-        leaning = _PULL * ((internal - first) / size)[leans]
+        leant = (leaning * (internal - starts[-1]))[leaning > 0.0]
         return np.concatenate(
-            [np.log(said.round_s) - measured_s, np.log(said.power_w) - measured_w, clock, leaning]
+            [np.log(said.round_s) - measured_s, np.log(said.power_w) - measured_w, clock, leant]
         )
 
-    starts = [_start(rounds, knee_fraction=knee) for knee in _KNEES]
-    first = starts[0]
-    leans = np.array([one.path in _SPLIT for one in PARAMETERS])
-    size = np.array(
-        [1.0 if one.transform == "log" else at for one, at in zip(PARAMETERS, first, strict=True)]
-    )
-    lower, upper = bounds_of(PARAMETERS)
+    lower, upper = bounds_of(free)
     runs = [
         solve(residuals, at, lower, upper, scale=0.03, max_evaluations=100, tolerance=1e-6) for at in starts
     ]
-    best = min(runs, key=lambda run: run.cost)
-    solved = runs[-1] if runs[-1].cost < best.cost + _TIE * best.deviance_unit else best
-    return RoundPowerFit(figures_of(PARAMETERS, solved), sm_hz, memory_hz, highest, solved)
+    solved = min(runs, key=lambda run: run.cost)
+    return RoundPowerFit(figures_of(free, solved), sm_hz, memory_hz, highest, solved)
 
 
 def predict_rounds(
@@ -180,7 +191,7 @@ def predict_rounds(
     memory = np.where(np.isnan(rounds.memory_clock_hz), 1.0, rounds.memory_clock_hz / nominal_memory_hz)
     nothing = np.zeros(len(rounds))
     step = StepTime(
-        fixed_s=nothing,
+        fixed_s=values["host_s"] + values["host_s_per_draft"] * drafts,
         memory_s=(values["memory_s"] + values["memory_s_per_draft"] * drafts) / memory + 1e-12,
         compute_s=values["clock_s"] + values["clock_s_per_draft"] * drafts + 1e-12,
         attention_memory_s=nothing,
@@ -216,7 +227,7 @@ def _settings(rounds: RoundMeasurements, sm_hz: float, highest: float) -> list[t
     return [(np.array([one == key for one in keys]), *key) for key in dict.fromkeys(keys)]
 
 
-def _start(rounds: RoundMeasurements, *, knee_fraction: float) -> Floats:
+def _start(rounds: RoundMeasurements, free: Sequence[Parameter], *, knee_fraction: float) -> Floats:
     """Rough values: most of the shortest round bound by either side, and power split as on an RTX 3090."""
     shortest_s, power_w = float(rounds.round_s.min()), float(np.median(rounds.power_w))
     start = {
@@ -230,7 +241,17 @@ def _start(rounds: RoundMeasurements, *, knee_fraction: float) -> Floats:
         "position_j": 0.04 * power_w * shortest_s,
         "round_j": 0.19 * power_w * shortest_s,
     }
-    return np.array([one.to_internal(start.get(one.path, one.typical)) for one in PARAMETERS])
+    return np.array([one.to_internal(start.get(one.path, one.typical)) for one in free])
+
+
+def _leaning(free: Sequence[Parameter], towards: Floats, *, tells_clocks: bool) -> Floats:
+    """Weight of each figure's distance from where it leans, on the fit's own scale, [K]; 0 does not lean."""
+    units, pull = (_LEANING, _PULL) if tells_clocks else (_LEANING_UNLOCKED, _PULL_UNLOCKED)
+    sizes = [
+        units.get(one.path, np.inf) * (1.0 if one.transform == "log" else at)
+        for one, at in zip(free, towards, strict=True)
+    ]
+    return pull / np.array(sizes)
 
 
 def _highest(*clocks: Floats, fallback: float = 1.0) -> float:

@@ -1,8 +1,8 @@
 """The clock that a power cap allows, and the step time at that clock.
 
 Under a cap a board lowers its clock until it draws just less than the cap. Only clock-bound time
-stretches; memory time does not. The law is a fit of public measurements of an RTX 3090 under caps and
-locked clocks (thc1006, CC0 1.0, 2025: depth, caps, clocks) and predicts rows left out within 2.5 %.
+stretches; memory time does not. The law follows public measurements of an RTX 3090 under caps and locked
+clocks (thc1006, CC0 1.0, 2025), and predicts rounds at a depth or a cap left out within 4 %.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ import numpy as np
 
 from specsim.arrays import Floats, Ints
 
-CAP_SHARE = 0.98
-"""Boards settle just under their limit: measured 0.976–0.988 of it (thc1006)."""
+SETTLED_SHARE = 0.975
+"""Of what a cap leaves beside active power, the share that the work of a board draws in the mean.
+
+The work comes in bursts, and the cap holds them. Measured: 0.96–0.98 at 420 W and at 250 W of an RTX 3090
+(thc1006, CC0 1.0, 2025), 0.98 at 700 W of an H100 (ML.ENERGY v3).
+"""
 
 _NUM_NEWTON = 5
 """Fixed, so that the clock of one step does not depend on which others share its array."""
@@ -95,6 +99,11 @@ class PowerCurve:
     min_fraction: float
     max_fraction: float
 
+    @property
+    def allowed_w(self) -> float:
+        """Power that a board settles at where its cap binds, W: active_w + 0.975·(cap_w − active_w)."""
+        return self.active_w + SETTLED_SHARE * (self.cap_w - self.active_w)
+
     def squared_voltage(self, clock_fraction: Floats | float) -> Floats:
         """V² relative to its value below the knee."""
         return np.square(1.0 + self.slope * np.maximum(0.0, np.asarray(clock_fraction) - self.knee_fraction))
@@ -118,22 +127,22 @@ class Operation:
 def run_under_cap(step: StepTime, power: PowerCurve, *, compute_j: Floats, memory_j: Floats) -> Operation:
     """Clock, duration and energy of steps on one device under its power cap.
 
-    The clock is the largest in [min, max] with P ≤ 0.98·cap. Where even the lowest clock draws more,
+    The clock is the largest in [min, max] with P ≤ ``allowed_w``. Where even the lowest clock draws more,
     the board gates the clock: it works for the time of the lowest clock and waits at ``active_w`` in
-    between, so the duration stretches until P = 0.98·cap.
+    between, so the duration stretches until P = ``allowed_w``.
 
     Parameters
     ----------
     step
         Time at the nominal clock, arrays [R].
     power
-        The device's power curve; ``active_w`` must be below 0.98·cap.
+        The device's power curve; ``active_w`` must be below its cap.
     compute_j
         Energy of the arithmetic at V = 1, J, [R].
     memory_j
         Energy of the bytes moved, J, [R].
     """
-    allowed_w = CAP_SHARE * power.cap_w
+    allowed_w = power.allowed_w
     clock = np.full(compute_j.shape, power.max_fraction)
     time_s = step.at(clock)
     energy_j = power.energy(time_s, clock, compute_j, memory_j)
@@ -162,11 +171,11 @@ def smooth_maximum(first: Floats, second: Floats, exponent: float | None) -> Flo
 
 
 def _largest_clock(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Operation:
-    """Run at the clock where P = 0.98·cap, or the lowest; P grows with f and exceeds that at the highest."""
+    """Run where P = ``allowed_w``, or at the lowest clock; P grows with f, and at the highest is above it."""
     clock = _by_newton(step, power, compute_j, memory_j)
     time_s = step.at(clock)
     energy_j = power.energy(time_s, clock, compute_j, memory_j)
-    miss = energy_j / (CAP_SHARE * power.cap_w * time_s) - 1.0
+    miss = energy_j / (power.allowed_w * time_s) - 1.0
     is_missed = (miss < -_TOLERANCE) | ((miss > _TOLERANCE) & (clock > power.min_fraction))
     rows = np.flatnonzero(is_missed)
     if rows.size:
@@ -183,7 +192,7 @@ def _by_bisection(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j
     for _ in range(_NUM_BISECTIONS):
         clock = 0.5 * (low + high)
         time_s = step.at(clock)
-        is_over = power.energy(time_s, clock, compute_j, memory_j) > CAP_SHARE * power.cap_w * time_s
+        is_over = power.energy(time_s, clock, compute_j, memory_j) > power.allowed_w * time_s
         np.copyto(high, clock, where=is_over)
         np.copyto(low, clock, where=~is_over)
     return low
@@ -191,7 +200,7 @@ def _by_bisection(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j
 
 def _by_newton(step: StepTime, power: PowerCurve, compute_j: Floats, memory_j: Floats) -> Floats:
     """Newton steps on log(P − active_w) over log f, which is almost straight; a few steps may be missed."""
-    allowed_w = CAP_SHARE * power.cap_w - power.active_w
+    allowed_w = power.allowed_w - power.active_w
     start = min(max(power.knee_fraction, power.min_fraction), power.max_fraction)
     clock = np.full(compute_j.shape, start)
     for _ in range(_NUM_NEWTON):

@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from specsim.config.base import Spec, refuse
-from specsim.hardware.clock import CAP_SHARE, PowerCurve
+from specsim.hardware.clock import PowerCurve
 from specsim.units import Watts
 
 _LOWEST_CLOCK_FRACTION = 0.2
@@ -73,8 +73,8 @@ class Power(Spec):
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         faults = []
-        if self.active_w >= CAP_SHARE * self.cap_w:
-            message = f"{self.active_w:g} W is not below {CAP_SHARE:g} of the cap of {self.cap_w:g} W"
+        if self.active_w >= self.cap_w:
+            message = f"{self.active_w:g} W is not below the cap of {self.cap_w:g} W"
             faults.append(("active_w", message))
         if self.waiting_w > self.active_w:
             key = "idle_w" if self.idle_context_w is None else "idle_context_w"

@@ -108,9 +108,12 @@ def test_caps_are_fitted_with_the_clock_law() -> None:
     assert np.abs(said.power_w / capped.power_w - 1).mean() < 0.03
 
 
+_SETTINGS = ((420, None), (250, None), (420, 1200), (420, 600))
+
+
 def _capped_rounds() -> RoundMeasurements:
     grid = pd.DataFrame(
-        [(k, cap, lock) for k in (0, 1, 3, 5, 7) for cap, lock in ((420, None), (250, None), (420, 1200))],
+        [(k, cap, lock) for k in (0, 1, 3, 5, 7) for cap, lock in _SETTINGS],
         columns=["k", "power_cap_w", "sm_lock_mhz"],
     )
     table = grid.assign(
@@ -126,6 +129,8 @@ _RTX_3090 = {
     "clock_s_per_draft": 7.19e-3,
     "memory_s": 23.5e-3,
     "memory_s_per_draft": 4.4e-3,
+    "host_s": 0.0,
+    "host_s_per_draft": 0.0,
     "exponent": 5.1,
     "active_w": 119.0,
     "clock_w": 71.6,
@@ -139,8 +144,9 @@ _RTX_3090 = {
 
 def test_rounds_under_caps_and_clocks_are_recovered() -> None:
     rounds = _capped_rounds()
+    figures = {**_RTX_3090, "host_s_per_draft": 1.6e-3, "clock_s_per_draft": 6.1e-3}
     said = predict_rounds(
-        _RTX_3090, rounds, nominal_sm_hz=1.7e9, nominal_memory_hz=9.501e9, highest_fraction=1.06
+        figures, rounds, nominal_sm_hz=1.7e9, nominal_memory_hz=9.501e9, highest_fraction=1.06
     )
     draw = RandomStreams(7).generator(Purpose.POLICY).normal(0.0, 0.003, (2, len(rounds)))
     measured_rounds = replace(
@@ -154,6 +160,14 @@ def test_rounds_under_caps_and_clocks_are_recovered() -> None:
     assert again.round_s == pytest.approx(said.round_s, rel=0.02)
     assert again.power_w == pytest.approx(said.power_w, rel=0.02)
     assert again.clock_fraction == pytest.approx(said.clock_fraction, rel=0.05)
+    (host,) = (one for one in fit.figures if one.path == "host_s_per_draft")
+    assert host.value == pytest.approx(1.6e-3, rel=0.2)
+
+
+def test_one_locked_clock_cannot_tell_the_hosts_time() -> None:
+    rounds = _capped_rounds()
+    rounds = replace(rounds, power_w=np.full(len(rounds), 400.0)).take(rounds.sm_lock_hz != 600e6)
+    assert "host_s" not in {one.path for one in fit_round_power(rounds).figures}
 
 
 def test_an_rtx_3090_under_caps_is_as_measured() -> None:
@@ -168,7 +182,7 @@ def test_an_rtx_3090_under_caps_is_as_measured() -> None:
 
 
 def test_rounds_without_power_are_refused() -> None:
-    rounds = replace(_capped_rounds(), power_w=np.full(15, np.nan))
+    rounds = replace(_capped_rounds(), power_w=np.full(len(_capped_rounds()), np.nan))
     with pytest.raises(DomainError, match="without power"):
         fit_round_power(rounds)
 

@@ -277,4 +277,6 @@ def test_time_and_energy_never_fall_when_a_step_grows(
 def test_the_cap_lowers_the_clock_of_compute_bound_steps() -> None:
     costs = _RTX_3090.cost_model(_LLAMA).steps(decode(sequences=[1, 64, 512], context=100))
     assert costs.clock_fraction[0] > costs.clock_fraction[2]
-    assert costs.energy_nj[2] / costs.duration_ps[2] * 1e3 == pytest.approx(0.98 * 350, rel=1e-6)
+    assert costs.energy_nj[2] / costs.duration_ps[2] * 1e3 == pytest.approx(
+        _RTX_3090.power.curve.allowed_w, rel=1e-6
+    )
