@@ -99,7 +99,7 @@ def test_a_fit_of_70b_on_two_and_four_devices_predicts_8b() -> None:
 )
 def test_power_and_joules_of_a_model_left_out(device: str, profile: str, power_target: float) -> None:
     rows = mlenergy(device)
-    power, joules = [], []
+    power, joules, at_predicted_times = [], [], []
     for model in np.unique(rows.model):
         train, test = rows.take(rows.model != model), rows.take(rows.model == model)
         timed = fit_time(train, datasheet(profile), with_intervals=False)
@@ -108,8 +108,10 @@ def test_power_and_joules_of_a_model_left_out(device: str, profile: str, power_t
         power.append(fit.relative_power_error(test))
         said_s = Predictor(test)(fit.profile).time_s
         said_w = fit.predict_power(test, said_s)
+        at_predicted_times.append(said_w / test.power_w - 1)
         joules.append(said_w * said_s / (test.power_w * test.time_s) - 1)
     assert np.mean(np.abs(np.concatenate(power))) <= power_target
+    assert np.mean(np.abs(np.concatenate(at_predicted_times))) <= power_target
     assert np.mean(np.abs(np.concatenate(joules))) <= 0.15
 
 
