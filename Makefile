@@ -19,7 +19,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest
 
 verify: $(STAMP)
-	$(BIN)/python -m pytest -m "not benchmark"
+	$(BIN)/python -m pytest -m "not benchmark" --hypothesis-profile=thorough
 
 bench: $(STAMP)
 	$(BIN)/python -m pytest -m benchmark -s tests/benchmarks

@@ -13,7 +13,8 @@ import typer.main
 import specsim.config.document
 
 # Examples are the same in every run, and a loaded machine fails no test by being slow.
-hypothesis.settings.register_profile("specsim", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("specsim", deadline=None, derandomize=True, max_examples=40)
+hypothesis.settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=300)
 hypothesis.settings.load_profile("specsim")
 
 _REASONS = pytest.StashKey[Counter[str]]()
