@@ -44,15 +44,19 @@ def settings(**changes: float) -> TrainingSettings:
 
 
 @pytest.fixture(scope="module")
-def head(target: LanguageModel, texts: list[TrainingText]) -> EagleHead:
-    return train_head(target, texts, settings())
-
-
-def test_training_raises_the_acceptance_of_the_first_draft(
-    target: LanguageModel, texts: list[TrainingText]
-) -> None:
+def trained(target: LanguageModel, texts: list[TrainingText]) -> tuple[EagleHead, list[float]]:
+    """Return a head, and the overlap of its first draft with the target at each step of the training."""
     seen: list[float] = []
-    train_head(target, texts, settings(), on_step=lambda *told: seen.append(told[3]))
+    return train_head(target, texts, settings(), on_step=lambda *told: seen.append(told[3])), seen
+
+
+@pytest.fixture
+def head(trained: tuple[EagleHead, list[float]]) -> EagleHead:
+    return trained[0]
+
+
+def test_training_raises_the_acceptance_of_the_first_draft(trained: tuple[EagleHead, list[float]]) -> None:
+    _, seen = trained
     # A draft that knows nothing of the text: the overlap of its first steps.
     assert np.mean(seen[-6:]) > np.mean(seen[:6]) + 0.1
 

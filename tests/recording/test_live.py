@@ -220,7 +220,7 @@ def test_live_rounds_and_the_replay_of_a_recording_have_one_law(
     assert_same_law([kept for one in live_rounds for kept in one], [kept for one in replayed for kept in one])
 
 
-@pytest.mark.parametrize("depth", [1, 3, 5])
+@pytest.mark.parametrize("depth", [1, 3, pytest.param(5, marks=pytest.mark.verification)])
 def test_transformers_assisted_generation_accepts_the_same_drafts(
     target: LanguageModel, other: LanguageModel, depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,7 +103,7 @@ def test_recorded_overlap_equals_the_sum_of_minima(
         np.testing.assert_allclose(stored.draft_entropy_nats[rows], entropy, atol=0.5 / ENTROPY_STEPS + 1e-4)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", [LAWS[0], LAWS[2], LAWS[5]], ids=str)
 def test_lookup_records_the_target_probability_of_each_proposal(
     target: LanguageModel, law: dict[str, float]
 ) -> None:
@@ -134,10 +134,10 @@ def test_a_target_that_drafts_for_itself_is_always_accepted(target: LanguageMode
     np.testing.assert_allclose(trace.q_token, trace.p_token, rtol=1e-3)
 
 
-def test_mean_acceptance_along_the_path_is_the_mean_overlap(target: LanguageModel) -> None:
+@pytest.mark.parametrize("num_seeds", [10, pytest.param(50, marks=pytest.mark.verification)])
+def test_mean_acceptance_along_the_path_is_the_mean_overlap(target: LanguageModel, num_seeds: int) -> None:
     draft = early_exit(target, 2, Warp(1.0))
-    seeds = range(25)
-    traces = [record_one(target, draft, temperature=1.0, batch_size=5, seed=seed) for seed in seeds]
+    traces = [record_one(target, draft, temperature=1.0, batch_size=5, seed=n) for n in range(num_seeds)]
     difference = np.concatenate(
         [
             np.minimum(1.0, trace.q_token / trace.p_token) - trace.overlap
