@@ -18,7 +18,7 @@ from specsim.results.accounting import ArmTables
 from specsim.results.comparison import ArmComparison
 from specsim.results.metrics import DEFINITIONS, Metrics, acceptance_metrics, arm_metrics
 from specsim.results.provenance import Provenance
-from specsim.results.reading import how_to_read, known_limitations
+from specsim.results.reading import Caveat, limitations, readings
 from specsim.results.schema import PROMPTS, REQUESTS, ROUNDS, SCHEMA_VERSION, STEPS
 from specsim.results.summary import Summary, json_ready, number
 from specsim.results.sums import Sums, prompt_numbers, prompt_sums
@@ -174,10 +174,31 @@ class SimulationResult:
         """Verdict, metrics, speed-ups and intervals under the keys of ``summary.json``; JSON-ready."""
         return copy.deepcopy(self._summary)
 
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """How wide to read the result, and what it does not cover."""
+        return (*readings(self.provenance), *self._limitations)
+
     @cached_property
-    def _summary(self) -> Summary:
+    def _limitations(self) -> list[Caveat]:
+        baseline, speculation = self._metrics
+        return limitations(
+            self.provenance,
+            num_prompts=self._comparison.num_prompts,
+            num_requests=len(self._arms["baseline"].requests),
+            num_censored=int(list(self._arms.values())[-1].rounds.bools("is_censored").sum()),
+            is_energy_shown=_has_joules(baseline),
+            is_cost_known=number(speculation or baseline, "usd_per_mtok") is not None,
+        )
+
+    @cached_property
+    def _comparison(self) -> ArmComparison:
+        return ArmComparison.of(list(self._sums.values()), RandomStreams(self.seed))
+
+    @cached_property
+    def _metrics(self) -> tuple[Metrics, Metrics | None]:
+        """Of the baseline, and of speculation where there is any."""
         arms, sums = list(self._arms.values()), list(self._sums.values())
-        comparison = ArmComparison.of(sums, RandomStreams(self.seed))
         baseline, *others = [
             _without_nan(
                 arm_metrics(
@@ -190,15 +211,19 @@ class SimulationResult:
             )
             for arm, arm_sums in zip(arms, sums, strict=True)
         ]
-        speculation: Metrics | None = None
-        if others:
-            speculation = others[0] | acceptance_metrics(
-                arms[1], sums[1], num_speculative_tokens=self.num_speculative_tokens
-            )
-            speculation["operations_factor"] = comparison.operations_factor()
-            speculation["wasted_positions_per_token"] = comparison.wasted_positions_per_token()
-        speedup = comparison.speedup() if others else None
-        has_joules = number(baseline, "total_energy_joules") is not None
+        if not others:
+            return baseline, None
+        speculation = others[0] | acceptance_metrics(
+            arms[1], sums[1], num_speculative_tokens=self.num_speculative_tokens
+        )
+        speculation["operations_factor"] = self._comparison.operations_factor()
+        speculation["wasted_positions_per_token"] = self._comparison.wasted_positions_per_token()
+        return baseline, speculation
+
+    @cached_property
+    def _summary(self) -> Summary:
+        baseline, speculation = self._metrics
+        speedup = None if speculation is None else self._comparison.speedup()
         summary: Summary = {
             "schema_version": SCHEMA_VERSION,
             "specsim_version": self.provenance.specsim_version,
@@ -206,20 +231,15 @@ class SimulationResult:
             "key": self.key,
             "scenario": self.scenario.model_dump(mode="json"),
             "provenance": _provenance(self.provenance),
-            "verdict": verdict(baseline, speculation, speedup, self.provenance, is_energy_shown=has_joules),
+            "verdict": verdict(
+                baseline, speculation, speedup, self.provenance, is_energy_shown=_has_joules(baseline)
+            ),
             "baseline": baseline,
             "speculation": speculation,
             "speedup": speedup,
-            "intervals": comparison.intervals(),
-            "how_to_read": how_to_read(self.provenance),
-            "known_limitations": known_limitations(
-                self.provenance,
-                num_prompts=comparison.num_prompts,
-                num_requests=len(arms[0].requests),
-                num_censored=int(arms[-1].rounds.bools("is_censored").sum()),
-                is_energy_shown=has_joules,
-                is_cost_known=number(speculation or baseline, "usd_per_mtok") is not None,
-            ),
+            "intervals": self._comparison.intervals(),
+            "how_to_read": " ".join(caveat.text for caveat in readings(self.provenance)),
+            "known_limitations": [caveat.text for caveat in self._limitations],
             "definitions": dict(DEFINITIONS),
         }
         return cast(Summary, json_ready(cast(JsonValue, summary)))
@@ -227,6 +247,10 @@ class SimulationResult:
     def _measurement_method(self) -> str:
         power = ", estimated watts" if self.provenance.power_is_estimated else ""
         return f"simulated from {self.provenance.profile_kind} profile {self.provenance.profile}{power}"
+
+
+def _has_joules(metrics: Metrics) -> bool:
+    return number(metrics, "total_energy_joules") is not None
 
 
 def _without_nan(metrics: Metrics) -> Metrics:

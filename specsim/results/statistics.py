@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from statistics import NormalDist
 
@@ -29,6 +30,15 @@ MAX_UNITS = 8192
 _DRAWS_PER_CHUNK = 1 << 20
 
 
+class Drawing(IntEnum):
+    """What `Purpose.BOOTSTRAP` is for beside the resamples of one result. Numbers are for good."""
+
+    UNITS = 1
+    """Deals prompts into units."""
+    UNPAIRED = 2
+    """Resamples of a second result whose prompts are not those of the first."""
+
+
 @dataclass(frozen=True)
 class Resampling:
     """How often each prompt counts in each resample: drawn with replacement, as many as there are.
@@ -41,7 +51,7 @@ class Resampling:
     num_prompts: int
     streams: RandomStreams
     """Draws come from `Purpose.BOOTSTRAP`."""
-    key: tuple[int, ...] = ()
+    key: tuple[Drawing, ...] = ()
     """Tells resamplings of one seed apart that must not share their luck."""
     num_resamples: int = NUM_RESAMPLES
 
@@ -56,7 +66,7 @@ class Resampling:
         numbers = np.arange(self.num_prompts) % self.num_units
         if self.num_units == self.num_prompts:
             return numbers
-        return self.streams.generator(Purpose.BOOTSTRAP, *self.key, 1).permutation(numbers)
+        return self.streams.generator(Purpose.BOOTSTRAP, *self.key, Drawing.UNITS).permutation(numbers)
 
     def weights(self) -> Iterator[Floats]:
         """Yield how often each unit is drawn, multinomial, [resamples, units] a chunk."""

@@ -18,7 +18,7 @@ from specsim.results.accounting import divide
 from specsim.results.comparison import arm_means, speedups
 from specsim.results.percentiles import resampled_percentiles
 from specsim.results.schema import PROMPTS
-from specsim.results.statistics import Resampling, interval
+from specsim.results.statistics import Drawing, Resampling, interval
 from specsim.results.sums import RequestTimes, Sums
 from specsim.streams import RandomStreams
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _PERCENTILES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 _SUMS = tuple(column.name for column in PROMPTS if column.name not in ("arm", "prompt"))
-_OWN_LUCK = (2,)
-"""Key of the second run's resamples where they must not be those of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ def change_intervals(
     arms = [name for name in before.arms if name in after.arms]
     resamplings = [
         Resampling(before.num_prompts, streams),
-        Resampling(after.num_prompts, streams, key=() if is_paired else _OWN_LUCK),
+        Resampling(after.num_prompts, streams, key=() if is_paired else (Drawing.UNPAIRED,)),
     ]
     old, new = (
         _samples(tables, arms, resampling)

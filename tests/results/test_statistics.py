@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from specsim.arrays import Floats
 from specsim.errors import DomainError
 from specsim.results.comparison import ArmComparison
-from specsim.results.statistics import MAX_UNITS, Resampling, interval, student_quantile
+from specsim.results.statistics import MAX_UNITS, Drawing, Resampling, interval, student_quantile
 from specsim.results.sums import Ratio, Sums
 from specsim.streams import RandomStreams
 from tests.constant_cost import ClosedLoop
@@ -115,7 +115,8 @@ def test_prompts_dealt_into_units_give_the_interval_of_prompts_drawn_one_by_one(
 
 
 def test_resamplings_of_other_keys_share_no_luck() -> None:
-    first, second = (next(Resampling(50, RandomStreams(0), key=key).weights()) for key in ((), (2,)))
+    keys: tuple[tuple[Drawing, ...], ...] = ((), (Drawing.UNPAIRED,))
+    first, second = (next(Resampling(50, RandomStreams(0), key=key).weights()) for key in keys)
     assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
 
 
