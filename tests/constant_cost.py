@@ -42,6 +42,8 @@ class ClosedLoop:
     batch: int = 4
     lookahead: int = 3
     seed: int = 0
+    guessed_energy_fraction: float = 1.0
+    """Share of the joules that guessed watts contribute, if the provenance has such watts."""
     provenance: Provenance = field(
         default_factory=lambda: Provenance(
             specsim_version="0.1.0",
@@ -63,6 +65,9 @@ class ClosedLoop:
             "tables": _stacked(arms),
             "num_speculative_tokens": self.lookahead,
             "idle_power_w": {"baseline": 70.0, "speculation": 70.0},
+            "guessed_idle_power_w": dict.fromkeys(
+                ("baseline", "speculation"), 70.0 * self.guessed_energy_fraction
+            ),
         }
         return SimulationResult(**fields | changes)
 
@@ -133,6 +138,7 @@ def _run(loop: ClosedLoop, arm: str, lookahead: int) -> dict[str, Rows]:
                 "target_flops": counts["num_positions"] * TARGET_FLOPS,
                 "limit_s": 0.5 * (draft_s + target_s),
                 "limit_j": 0.25 * POWER_W * (draft_s + target_s),
+                "guessed_j": loop.guessed_energy_fraction * POWER_W * (draft_s + target_s),
             },
         )
 

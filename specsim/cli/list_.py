@@ -176,11 +176,14 @@ def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: boo
     )
     print_devices(rows, sys.stdout, show_estimated_energy=show_estimated_energy)
     typer.echo("limit: bytes and operations at datasheet peaks. token: as simulated, not measured.")
-    typer.echo("~ rests on a guess. Joules from guessed watts are withheld unless --show-estimated-energy.")
+    typer.echo("times: fitted to measured runs or by the datasheet; % off: the mean error on runs not fitted to,")
+    typer.echo("where it is known; a datasheet's times are 10-30 % off as a rule.")
+    typer.echo("~ rests on a guess, in part at least; joules that do so for more than half are withheld unless")
+    typer.echo("--show-estimated-energy.")
     for reason, devices in left_out.items():
         typer.echo(f"Left out, since it {reason}: {', '.join(devices)}.")
 
 
 def _without_guess(row: DeviceCost, *, show_estimated_energy: bool) -> dict[str, object]:
-    withheld = {"token_j": None} if row.is_power_estimated and not show_estimated_energy else {}
+    withheld = {} if row.is_energy_shown or show_estimated_energy else {"token_j": None}
     return asdict(row) | withheld

@@ -15,7 +15,7 @@ from specsim.engine.accelerator import Accelerator
 from specsim.engine.arrivals import ArrivalQueue
 from specsim.engine.deploy import Deployed
 from specsim.engine.overflow import refused_overflow
-from specsim.engine.pair import Model, Pair
+from specsim.engine.pair import Model, Pair, Waiting
 from specsim.engine.population import Population
 from specsim.engine.prepare import Prepared
 from specsim.engine.recorder import Recorder
@@ -105,8 +105,12 @@ def pair_of(env: simpy.Environment, target: Deployed, draft: Deployed | None) ->
         model,
         Model(draft_device, draft.cost, prefills=draft.prefills),
         first_pass=draft.first_pass,
-        waiting_while_drafting_w=waiting * target.profile.waiting_w,
-        waiting_while_verifying_w=draft.waiting_w if draft.has_own_devices else 0.0,
+        while_drafting=Waiting(
+            waiting * target.profile.waiting_w, waiting * target.profile.guessed_waiting_w
+        ),
+        while_verifying=Waiting(draft.waiting_w, draft.guessed_waiting_w)
+        if draft.has_own_devices
+        else Waiting(),
     )
 
 

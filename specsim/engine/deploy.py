@@ -60,6 +60,11 @@ class Deployed:
         """Power of all its devices while they wait with a model loaded, W."""
         return self.num_devices * self.profile.waiting_w
 
+    @property
+    def guessed_waiting_w(self) -> float:
+        """The part of it that is a guess, W."""
+        return self.num_devices * self.profile.guessed_waiting_w
+
 
 def deploy_target(scenario: Scenario) -> Deployed:
     """Return the target on its devices."""

@@ -71,6 +71,7 @@ def provenance(
         lossy=not is_lossless,
         total_variation=total_variation,
         power_is_estimated=power_is_estimated,
+        guessed_watts=tuple(dict.fromkeys(name for device in devices for name in device.guessed_watts)),
         device_energy_is_estimated=any(device.is_device_energy_estimated for device in devices),
         price=described(scenario, rents),
         price_is_estimated=_is_price_estimated(scenario, rents, power_is_estimated),

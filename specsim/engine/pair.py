@@ -50,6 +50,16 @@ class Block:
         return Block(self.draft_ps[:count], self.target_ps[:count], columns)
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Devices that wait while others work."""
+
+    power_w: float = 0.0
+    """Power of all of them, W."""
+    guessed_w: float = 0.0
+    """The part of it that is a guess, W."""
+
+
 @dataclass(slots=True)
 class Pair:
     """The target, and the draft if there is one."""
@@ -58,10 +68,10 @@ class Pair:
     draft: Model | None = None
     first_pass: FirstPass = "newest"
     """What the draft takes in at the start of a round."""
-    waiting_while_drafting_w: float = 0.0
-    """Power of the devices that wait during draft passes, W."""
-    waiting_while_verifying_w: float = 0.0
-    """Power of the devices that wait during target passes, W."""
+    while_drafting: Waiting = Waiting()
+    """Devices that wait during draft passes."""
+    while_verifying: Waiting = Waiting()
+    """Devices that wait during target passes."""
 
     @property
     def shares_accelerator(self) -> bool:
@@ -122,9 +132,9 @@ class Pair:
             "attention_s": target.attention_s,
             "communication_s": target.communication_s,
             "overhead_s": target.overhead_s,
-            "draft_energy_nj": draft_nj + _waiting_nj(self.waiting_while_drafting_w, draft_ps),
+            "draft_energy_nj": draft_nj + _waiting_nj(self.while_drafting.power_w, draft_ps),
             "target_energy_nj": target.energy_nj
-            + _waiting_nj(self.waiting_while_verifying_w, target.duration_ps),
+            + _waiting_nj(self.while_verifying.power_w, target.duration_ps),
             "draft_flops": draft.flops if draft else nothing,
             "target_flops": target.flops,
             "draft_bytes": draft.bytes if draft else nothing,
@@ -136,6 +146,11 @@ class Pair:
                 target.device_limit_j + draft.device_limit_j if draft else target.device_limit_j
             ),
         }
+        columns["guessed_j"] = (
+            (target.guessed_j + draft.guessed_j if draft else target.guessed_j)
+            + _waiting_j(self.while_drafting.guessed_w, draft_ps)
+            + _waiting_j(self.while_verifying.guessed_w, target.duration_ps)
+        )
         return Block(draft_ps, target.duration_ps, columns)
 
 
@@ -151,4 +166,8 @@ def _sum_passes(costs: StepCosts, round_: Ints, num_rounds: int) -> StepCosts:
 
 
 def _waiting_nj(power_w: float, duration_ps: Ints) -> Ints:
-    return to_nanojoules(power_w * duration_ps / PICOSECONDS_PER_SECOND)
+    return to_nanojoules(_waiting_j(power_w, duration_ps))
+
+
+def _waiting_j(power_w: float, duration_ps: Ints) -> Floats:
+    return power_w * duration_ps / PICOSECONDS_PER_SECOND

@@ -110,7 +110,9 @@ def _result(
     scenario, target, draft = prepared.scenario, prepared.target, prepared.draft
     idle_w = _idle_power_w(target)
     paid = rents(scenario, target, draft)
-    draft_idle_w = _idle_power_w(draft) if draft is not None and draft.has_own_devices else 0.0
+    own = draft if draft is not None and draft.has_own_devices else None
+    draft_idle_w = 0.0 if own is None else _idle_power_w(own)
+    guessed_draft_w = 0.0 if own is None else own.guessed_waiting_w
     return SimulationResult(
         scenario=scenario,
         seed=scenario.seed,
@@ -130,6 +132,10 @@ def _result(
         ),
         num_speculative_tokens=scenario.num_speculative_tokens,
         idle_power_w={"baseline": idle_w, "speculation": idle_w + draft_idle_w},
+        guessed_idle_power_w={
+            "baseline": target.guessed_waiting_w,
+            "speculation": target.guessed_waiting_w + guessed_draft_w,
+        },
         tariffs=tariffs(scenario, paid),
         draft_flops_ratio=_draft_flops_ratio(scenario.draft_profile),
         slo=scenario.slo,

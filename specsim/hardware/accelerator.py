@@ -92,14 +92,26 @@ class Accelerator(Spec):
         return self.power is not None
 
     @property
-    def is_power_estimated(self) -> bool:
-        """The energy rests on a guess: a figure of ``power`` tagged so, or without a source."""
+    def guessed_watts(self) -> tuple[str, ...]:
+        """Figures of ``power`` that are guesses, tagged so or without a source, such as ``compute_w``."""
         if self.power is None:
-            return False
+            return ()
         given = self.power.model_dump(exclude_unset=True, exclude_none=True)
         clock = given.pop("clock", {})
-        paths = [f"power.{key}" for key in given] + [f"power.clock.{key}" for key in clock]
-        return any(is_guess(self.source_of(path)) for path in paths)
+        paths = [*given, *(f"clock.{key}" for key in clock)]
+        return tuple(path for path in paths if is_guess(self.source_of(f"power.{path}")))
+
+    @property
+    def is_power_estimated(self) -> bool:
+        """The energy rests on a guess, in part or altogether."""
+        return bool(self.guessed_watts)
+
+    @property
+    def guessed_waiting_w(self) -> float:
+        """The guessed part of ``waiting_w``, W: all of it or nothing."""
+        has_own = self.power is not None and self.power.idle_context_w is not None
+        figure = "idle_context_w" if has_own else "idle_w"
+        return self.waiting_w if figure in self.guessed_watts else 0.0
 
     @property
     def is_device_energy_estimated(self) -> bool:

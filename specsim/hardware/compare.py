@@ -11,6 +11,7 @@ from specsim.arrays import NANOJOULES_PER_JOULE, PICOSECONDS_PER_SECOND, SECONDS
 from specsim.errors import DomainError
 from specsim.hardware.accelerator import Accelerator, Placement
 from specsim.hardware.formats import Dtype
+from specsim.hardware.guess import is_shown
 from specsim.hardware.memory import Resident, plan_memory
 from specsim.hardware.model import ModelSpec
 from specsim.hardware.provenance import is_guess
@@ -36,8 +37,8 @@ class DeviceCost:
     """Positions that a pass serves before arithmetic sets its time."""
     token_j: float | None
     """Energy of one token, J; None without power or without ``token_s``."""
-    is_power_estimated: bool
-    """The energy rests on a guess."""
+    guessed_energy_fraction: float | None
+    """Share of the energy that guessed watts contribute; None without ``token_j``."""
     usd_per_hour: float | None
     """Price of the device, US dollars an hour; None where it is not known."""
     usd_per_mtok: float | None
@@ -45,7 +46,14 @@ class DeviceCost:
     is_price_estimated: bool
     """The price is a guess."""
     is_fitted: bool
-    """The profile was calibrated on measurements; else its figures are the datasheet's."""
+    """Its step times were calibrated on measurements; else they are those of the datasheet."""
+    held_out_error: float | None
+    """Mean relative error of step time on measurements that were not fitted to; None where not known."""
+
+    @property
+    def is_energy_shown(self) -> bool:
+        """The energy is known, and guessed watts bear no more of it than is shown."""
+        return self.guessed_energy_fraction is not None and is_shown(self.guessed_energy_fraction)
 
 
 def compare(
@@ -88,34 +96,43 @@ def _one(profile: RooflineProfile, model: ModelSpec, context_tokens: int, weight
     work = WorkCounter(model, placement, neglects=profile.neglects).count(shape)
     least_bytes = work.weight_bytes + work.cache_bytes
     plan = plan_memory(profile, [Resident(model, placement)], context_tokens=context_tokens)
-    token_s, token_j = _cost(profile, model, placement, shape)
+    cost = _cost(profile, model, placement, shape)
     hourly = None if profile.price is None else profile.price.usd_per_hour
     return DeviceCost(
         name=profile.name,
         fits=plan.lacking_bytes(1) == 0,
         limit_s=float(profile.limit(placement).time(least_bytes, work.flops)[0]),
-        token_s=token_s,
+        token_s=cost.time_s,
         parallel_positions=profile.ridge_positions,
-        token_j=token_j,
-        is_power_estimated=profile.is_power_estimated,
+        token_j=cost.energy_j,
+        guessed_energy_fraction=None if not cost.energy_j else min(cost.guessed_j / cost.energy_j, 1.0),
         usd_per_hour=hourly,
         usd_per_mtok=(
             None
-            if hourly is None or token_s is None
-            else hourly / SECONDS_PER_HOUR * token_s * _TOKENS_PER_MTOK
+            if hourly is None or cost.time_s is None
+            else hourly / SECONDS_PER_HOUR * cost.time_s * _TOKENS_PER_MTOK
         ),
         is_price_estimated=hourly is not None and is_guess(profile.source_of("price.usd_per_hour")),
         is_fitted=profile.is_fitted,
+        held_out_error=profile.held_out_error,
     )
 
 
-def _cost(
-    profile: RooflineProfile, model: ModelSpec, placement: Placement, shape: StepShape
-) -> tuple[float | None, float | None]:
-    """Time of one token, s, and its energy, J."""
+@dataclass(frozen=True, slots=True)
+class _TokenCost:
+    """Time and energy of one token; None where they are not known."""
+
+    time_s: float | None = None
+    energy_j: float | None = None
+    guessed_j: float = 0.0
+
+
+def _cost(profile: RooflineProfile, model: ModelSpec, placement: Placement, shape: StepShape) -> _TokenCost:
     try:
         costs = profile.place(model, placement).steps(shape)
     except DomainError:
-        return None, None
-    token_s = float(costs.duration_ps[0]) / PICOSECONDS_PER_SECOND
-    return token_s, float(costs.energy_nj[0]) / NANOJOULES_PER_JOULE if profile.has_power else None
+        return _TokenCost()
+    time_s = float(costs.duration_ps[0]) / PICOSECONDS_PER_SECOND
+    if not profile.has_power:
+        return _TokenCost(time_s)
+    return _TokenCost(time_s, float(costs.energy_nj[0]) / NANOJOULES_PER_JOULE, float(costs.guessed_j[0]))

@@ -39,4 +39,5 @@ class HostLookup:
             limit_s=nothing,
             limit_j=nothing,
             device_limit_j=nothing,
+            guessed_j=nothing,
         )

@@ -56,6 +56,8 @@ class Coefficients:
     allreduce: AllReduce | None
     is_expert_parallel: bool
     power: PowerCurve | None
+    guessed_watts: frozenset[str]
+    """Figures of the power that are guesses."""
     byte_j: float
     flop_j: float
     limit: Limit
@@ -134,6 +136,7 @@ class RooflineCosts:
                 if law.device_limit is None
                 else law.device_limit.energy(least_bytes, work.flops)
             ),
+            guessed_j=self._guessed(operation, work.flops, num_bytes),
         )
         is_empty = work.positions <= 0.0
         return without(costs, is_empty) if is_empty.any() else costs
@@ -177,6 +180,30 @@ class RooflineCosts:
         )
         return Operation(operation.clock_fraction, operation.time_s, operation.energy_j * devices)
 
+    def _guessed(self, operation: Operation, flops: Floats, num_bytes: Floats) -> Floats:
+        """Energy that guessed watts contribute, all devices, J."""
+        law = self._law
+        if law.power is None or not law.guessed_watts:
+            return np.zeros_like(operation.energy_j)
+        clock = operation.clock_fraction
+        parts = {
+            "active_w": law.power.active_w * operation.time_s * law.num_devices,
+            "memory_w": num_bytes * law.byte_j,
+            "compute_w": law.power.squared_voltage(clock) * flops * law.flop_j,
+        }
+        parts["clock_w"] = np.maximum(operation.energy_j - sum(parts.values()), 0.0)
+        # What a guessed voltage scales is as much of a guess.
+        is_voltage_guessed = any(name.startswith("clock.") for name in law.guessed_watts)
+        scaled = ("compute_w", "clock_w") if is_voltage_guessed else ()
+        guessed = sum(
+            (part for name, part in parts.items() if name in law.guessed_watts or name in scaled),
+            np.zeros_like(clock),
+        )
+        if "cap_w" in law.guessed_watts:
+            # Where the cap holds a step, it sets the power.
+            guessed = np.where(clock < law.power.max_fraction, operation.energy_j, guessed)
+        return guessed
+
     def _check(self, shape: StepShape) -> None:
         if self._law.valid_positions is not None:
             self._check_range("num_positions", shape.num_positions, self._law.valid_positions)
@@ -212,4 +239,5 @@ def without(costs: StepCosts, is_empty: Bools) -> StepCosts:
         limit_s=costs.limit_s * kept,
         limit_j=costs.limit_j * kept,
         device_limit_j=costs.device_limit_j * kept,
+        guessed_j=costs.guessed_j * kept,
     )

@@ -246,6 +246,7 @@ class RooflineProfile(Accelerator):
             allreduce=self._allreduce(placement),
             is_expert_parallel=placement.is_expert_parallel,
             power=power.curve if power else None,
+            guessed_watts=frozenset(self.guessed_watts),
             byte_j=power.memory_w / bandwidth if power else 0.0,
             flop_j=power.compute_w / peak if power else 0.0,
             limit=self.limit(placement),

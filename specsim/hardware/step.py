@@ -64,6 +64,8 @@ class StepCosts:
     """Physical limit of the step's energy at the board's own slopes, J; 0 where they are not known."""
     device_limit_j: Floats
     """Floor of the chips' energy alone, which no board reaches, J; 0 where it is not known."""
+    guessed_j: Floats
+    """Part of the step's energy that guessed watts contribute, J; the energy is linear in them."""
 
 
 class CostModel(Protocol):

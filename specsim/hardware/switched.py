@@ -45,4 +45,5 @@ class SwitchedCosts:
             limit_s=few.limit_s,
             limit_j=few.limit_j,
             device_limit_j=few.device_limit_j,
+            guessed_j=np.where(is_few, few.guessed_j, many.guessed_j),
         )

@@ -150,6 +150,7 @@ class TableCosts:
             limit_s=zeros if self._bytes_per_s is None else num_bytes / self._bytes_per_s,
             limit_j=zeros,
             device_limit_j=zeros,
+            guessed_j=zeros,
         )
         return without(costs, is_empty) if is_empty.any() else costs
 

@@ -83,4 +83,5 @@ class UnitCosts:
             limit_s=zeros,
             limit_j=zeros,
             device_limit_j=zeros,
+            guessed_j=zeros,
         )

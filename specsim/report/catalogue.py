@@ -12,9 +12,9 @@ _WITHHELD = "withheld"
 
 
 def print_devices(rows: Sequence[DeviceCost], stream: TextIO, *, show_estimated_energy: bool) -> None:
-    """Print devices as ranked; guesses are marked, joules from guessed watts withheld unless asked for."""
-    titles = ("device", "limit", "token", "of limit", "parallel", "energy", "price", "price", "")
-    units = ("", "ms/token", "ms", "%", "positions", "J/token", "$/h", "$/Mtok", "")
+    """Print devices as ranked; guesses are marked, joules that rest mostly on them withheld unless asked for."""
+    titles = ("device", "limit", "token", "of limit", "parallel", "energy", "price", "price", "times", "")
+    units = ("", "ms/token", "ms", "%", "positions", "J/token", "$/h", "$/Mtok", "", "")
     cells = [
         (
             row.name,
@@ -25,6 +25,7 @@ def print_devices(rows: Sequence[DeviceCost], stream: TextIO, *, show_estimated_
             _energy(row, show_estimated_energy=show_estimated_energy),
             _guessed(_figure(row.usd_per_hour), is_guess=row.is_price_estimated),
             _guessed(_figure(row.usd_per_mtok), is_guess=row.is_price_estimated),
+            _times(row),
             "; ".join(_remarks(row)),
         )
         for row in rows
@@ -59,14 +60,18 @@ def _remarks(row: DeviceCost) -> list[str]:
     return [
         *([] if row.fits else ["does not fit"]),
         *(["outside the checked range"] if row.token_s is None else []),
-        *(["calibrated"] if row.is_fitted else []),
     ]
 
 
+def _times(row: DeviceCost) -> str:
+    kind = "fitted" if row.is_fitted else "datasheet"
+    return kind if row.held_out_error is None else f"{kind}, {100 * row.held_out_error:.1f} % off"
+
+
 def _energy(row: DeviceCost, *, show_estimated_energy: bool) -> str:
-    if row.token_j is not None and row.is_power_estimated and not show_estimated_energy:
+    if row.token_j is not None and not row.is_energy_shown and not show_estimated_energy:
         return _WITHHELD
-    return _guessed(_figure(row.token_j), is_guess=row.is_power_estimated)
+    return _guessed(_figure(row.token_j), is_guess=bool(row.guessed_energy_fraction))
 
 
 def _guessed(figure: str, *, is_guess: bool) -> str:

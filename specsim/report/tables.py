@@ -115,7 +115,7 @@ def comparison_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
         if any(cell != "-" for cell in cells):
             guess = _GUESSES.get(row.metric)
             is_guess = guess is not None and summary["provenance"].get(guess) is True
-            yield (f"est. {row.title}" if is_guess else row.title, *cells)
+            yield (f"est. {row.title.removeprefix('energy, ')}" if is_guess else row.title, *cells)
 
 
 def reading_note(summary: Summary) -> str:
@@ -198,7 +198,8 @@ def _efficiency(summary: Summary) -> Iterator[Table | str]:
         bounds = {name: number(metrics, metric) for name, metrics in arms.items()}
         shown = [f"{name} {_figure(bound)} {unit}" for name, bound in bounds.items() if bound is not None]
         if shown:
-            yield f"{title} a decoded token: {', '.join(shown)}."
+            rests = " (on guessed watts)" if unit == "J" and summary["provenance"]["power_is_estimated"] else ""
+            yield f"{title} a decoded token: {', '.join(shown)}{rests}."
     if speculation is None:
         return
     factor = number(speculation, "operations_factor")

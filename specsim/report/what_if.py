@@ -19,6 +19,8 @@ from specsim.engine.deploy import Deployed, check_memory, deploy_draft, deploy_t
 from specsim.engine.price import price_rounds
 from specsim.errors import CapacityError, ConfigError, DomainError
 from specsim.hardware import Accelerator, UnitProfile, load_profile
+from specsim.hardware.guess import is_shown
+from specsim.results.accounting import divide
 from specsim.scenario import Scenario
 from specsim.speculation.rounds import Rounds
 
@@ -89,6 +91,8 @@ class _Priced:
     target_flops: Floats
     draft_bytes: Floats
     target_bytes: Floats
+    guessed_fraction: Floats
+    """Share of the joules that guessed watts contribute."""
 
 
 def what_if(
@@ -157,8 +161,10 @@ def _costs(scenario: Scenario, profile: Accelerator, context_tokens: int) -> Dev
     has_joules = profile.has_power
     profiles = [profile] if draft is None else [profile, draft.profile]
     if has_joules and any(one.is_power_estimated for one in profiles):
-        has_joules = scenario.show_estimated_energy
-        notes.append("joules rest on estimated watts" if has_joules else "joules withheld: watts are a guess")
+        guessed = max((float(row.guessed_fraction.max()) for row in rows if row is not None), default=0.0)
+        has_joules = scenario.show_estimated_energy or is_shown(guessed)
+        share = f"up to {100.0 * guessed:.0f} % of them from guessed watts"
+        notes.append(f"joules: {share}" if has_joules else f"joules withheld: {share}")
     elif not has_joules:
         notes.append("joules unknown: the profile states no power")
     return {
@@ -221,6 +227,9 @@ def _priced(target: Deployed, draft: Deployed | None, batch: int, context_tokens
         target_flops=of("target_flops"),
         draft_bytes=of("draft_bytes"),
         target_bytes=of("target_bytes"),
+        guessed_fraction=divide(
+            of("guessed_j"), of("draft_energy_nj") + of("target_energy_nj"), otherwise=0.0
+        ),
     )
 
 

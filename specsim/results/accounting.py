@@ -28,6 +28,8 @@ class ArmTables:
     rounds: Table
     idle_power_w: float
     """Of all devices of the arm together, W; NaN where it is not known."""
+    guessed_idle_power_w: float = 0.0
+    """The part of it that is a guess, W."""
     tariff: Tariff = field(default_factory=Tariff)
 
     @property
@@ -94,6 +96,19 @@ def partition(steps: Table, draft: Floats, target: Floats, *, idle: float) -> di
         "wasted": float((whole - useful) @ decode),
         "idle": idle,
     }
+
+
+def guessed_energy_fraction(arm: ArmTables) -> float:
+    """Share of the joules of an arm that guessed watts contribute; NaN where the joules are not known."""
+    energy_j = float(step_energy_j(arm).sum()) + arm.idle_power_w * arm.idle_s
+    guessed_j = float(arm.steps.floats("guessed_j").sum()) + arm.guessed_idle_power_w * arm.idle_s
+    # Joules are whole nanojoules, their guessed part is not.
+    return min(guessed_j / energy_j, 1.0) if energy_j else float("nan")
+
+
+def step_energy_j(arm: ArmTables) -> Floats:
+    """Energy of each step, draft and target, [steps], J."""
+    return arm.steps.floats("draft_energy_j") + arm.steps.floats("target_energy_j")
 
 
 def request_rows(arm: ArmTables) -> Ints:

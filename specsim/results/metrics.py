@@ -21,10 +21,11 @@ from specsim.results.accounting import (
     is_decode,
     partition,
     request_rows,
+    step_energy_j,
     step_rows,
     step_time_s,
 )
-from specsim.results.sums import MEANS, RequestTimes, Sums, is_draft, step_energy_j, step_flops, totals_of
+from specsim.results.sums import MEANS, RequestTimes, Sums, is_draft, step_flops, totals_of
 
 Metric: TypeAlias = int | float | str | list[float] | Mapping[str, float | None] | None
 Metrics: TypeAlias = dict[str, Metric]
@@ -46,6 +47,8 @@ DEFINITIONS: dict[str, str] = {
     "byte and operation; device_limit_joules_per_token by those of the chips alone, a floor",
     "energy_joules": "drafted tokens share a draft pass, verified positions a target pass; rejected ones are "
     "wasted",
+    "guessed_energy_fraction": "share of the joules that guessed watts contribute: with these at half or "
+    "twice what was guessed, joules are 1 - share / 2 or 1 + share times as many",
     "usd_per_mtok": "US dollars a million output tokens: for all devices of an arm, those that draft or wait "
     "included, from the first arrival to the last token; electricity too where it is priced apart",
     "operations_factor": "operations per decoded token / those of the baseline (Leviathan et al. 2023, "
@@ -55,7 +58,13 @@ DEFINITIONS: dict[str, str] = {
 
 
 def arm_metrics(
-    arm: ArmTables, sums: Sums, *, slo: Mapping[str, float], draft_flops_ratio: float | None, method: str
+    arm: ArmTables,
+    sums: Sums,
+    *,
+    slo: Mapping[str, float],
+    draft_flops_ratio: float | None,
+    method: str,
+    guessed_energy_fraction: float,
 ) -> Metrics:
     """Metrics of one arm that do not depend on the other; NaN marks the undefined and the unknown.
 
@@ -71,6 +80,8 @@ def arm_metrics(
         As in `specsim.results.sums.prompt_sums`.
     method
         How energy was measured, in words.
+    guessed_energy_fraction
+        Share of the joules that guessed watts contribute, those that are withheld included.
     """
     totals = totals_of(sums)
     means = {name: float(ratio.of(totals)[0]) for name, ratio in MEANS.items()}
@@ -93,6 +104,7 @@ def arm_metrics(
         "usd_per_mtok": means["usd_per_mtok"],
         "static_power_baseline_watts": arm.idle_power_w,
         "measurement_method": method,
+        "guessed_energy_fraction": guessed_energy_fraction,
         "limit_fraction": _limit_fraction(arm, "limit_s", step_time_s(arm.steps)),
         "energy_limit_fraction": _limit_fraction(arm, "limit_j", step_energy_j(arm)),
         **_limits_per_token(arm),

@@ -40,7 +40,9 @@ class Provenance:
     total_variation: float | None = None
     """Of a lossy rule's next token from the target's law, measured, mean over places; None: not measured."""
     power_is_estimated: bool = False
-    """The joules rest on a guessed figure."""
+    """The joules rest on a guess, in part or altogether."""
+    guessed_watts: tuple[str, ...] = ()
+    """Figures of the devices' power that are guesses, such as ``compute_w``."""
     device_energy_is_estimated: bool = False
     """The floor of the chips' energy rests on a guessed figure."""
     price: str | None = None

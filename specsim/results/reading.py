@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from specsim.hardware.guess import bounds, is_shown
 from specsim.results.provenance import Provenance
 
 _FEW_PROMPTS = 10
@@ -77,6 +78,7 @@ def limitations(
     num_requests: int,
     num_censored: int,
     is_energy_shown: bool,
+    guessed_fraction: float,
     is_cost_known: bool,
 ) -> list[Caveat]:
     """List what the result does not cover, the gravest first."""
@@ -103,12 +105,8 @@ def limitations(
             ),
         ),
         (
-            provenance.power_is_estimated and not is_energy_shown,
-            Caveat("Joules are withheld: the power figures of the profile are estimated."),
-        ),
-        (
-            provenance.power_is_estimated and is_energy_shown,
-            Caveat("Joules rest on estimated watts: read them as orders of magnitude."),
+            provenance.power_is_estimated,
+            _guessed_joules(provenance, guessed_fraction, is_energy_shown=is_energy_shown),
         ),
         (
             provenance.device_energy_is_estimated and is_energy_shown,
@@ -166,17 +164,34 @@ def limitations(
     return [caveat for holds, caveat in found if holds] + [Caveat(note) for note in provenance.notes]
 
 
+def _guessed_joules(provenance: Provenance, guessed_fraction: float, *, is_energy_shown: bool) -> Caveat:
+    """Say what guessed watts do to the joules, given the larger share of them that they contribute."""
+    figures = ", ".join(provenance.guessed_watts)
+    share = f"{100.0 * guessed_fraction:.0f} %"
+    if not is_energy_shown:
+        return Caveat(
+            "Joules are withheld: {} of them come from guessed watts ({}), more than half; "
+            "show_estimated_energy shows them.",
+            (share, figures),
+        )
+    if not is_shown(guessed_fraction):
+        return Caveat(
+            "Joules rest on estimated watts ({} from {}): read them as orders of magnitude.",
+            (share, figures),
+        )
+    least, most = (f"{100.0 * (factor - 1.0):+.0f} %" for factor in bounds(guessed_fraction))
+    return Caveat(
+        "At most {} of the joules come from guessed watts ({}): with these at half or twice what was "
+        "guessed, joules change by {} to {}.",
+        (share, figures, least, most),
+    )
+
+
 def _lossy(provenance: Provenance) -> Caveat:
     words = "The verification rule is lossy: the output does not follow the target's distribution; "
     if provenance.total_variation is None:
         return Caveat(f"{words}{loss(provenance)}.")
     return Caveat(f"{words}{_DISTANCE}.", (f"{provenance.total_variation:.3f}",))
-
-
-def guessed_watts(provenance: Provenance) -> str:
-    """Say which watts are a guess, with the verb."""
-    are_called_fitted = provenance.profile_kind == "datasheet" and provenance.held_out_power_error is not None
-    return "a part of the watts is" if are_called_fitted else "watts are"
 
 
 def loss(provenance: Provenance) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
@@ -14,7 +14,8 @@ import numpy as np
 from pydantic import JsonValue
 
 from specsim.config.base import Spec
-from specsim.results.accounting import ArmTables
+from specsim.hardware.guess import is_shown
+from specsim.results.accounting import ArmTables, guessed_energy_fraction
 from specsim.results.comparison import ArmComparison
 from specsim.results.metrics import DEFINITIONS, Metrics, acceptance_metrics, arm_metrics
 from specsim.results.provenance import Provenance
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-_JOULES = ("draft_energy_j", "target_energy_j", "limit_j", "device_limit_j")
+_JOULES = ("draft_energy_j", "target_energy_j", "limit_j", "device_limit_j", "guessed_j")
 
 # By name: the report is a layer above this one, and loads a plotting library.
 _FIGURES = "specsim.report.figures"
@@ -67,6 +68,8 @@ class SimulationResult:
     """The most that a round drafts; 0 without speculation."""
     idle_power_w: Mapping[str, float]
     """By arm, of all its devices together when idle, W; NaN where the profile states none."""
+    guessed_idle_power_w: Mapping[str, float] = field(default_factory=dict)
+    """The part of it that is a guess, W; an arm without an entry has none."""
     tariffs: Mapping[str, Tariff] = field(default_factory=dict)
     """What the devices of each arm cost; an arm without an entry has no price."""
     draft_flops_ratio: float | None = None
@@ -74,7 +77,7 @@ class SimulationResult:
     slo: Mapping[str, float] = field(default_factory=dict)
     """Service objectives such as ``{"p99_ttft_ms": 200}``."""
     show_estimated_energy: bool = False
-    """Show joules although they rest on guessed watts."""
+    """Show joules although they rest on guessed watts, whatever their share."""
 
     @cached_property
     def requests(self) -> pd.DataFrame:
@@ -126,10 +129,17 @@ class SimulationResult:
             self.tables.steps.filled(math.nan, "device_limit_j") if is_floor_withheld else self.tables.steps
         )
 
-    @property
+    @cached_property
     def is_energy_withheld(self) -> bool:
-        """Joules rest on guessed watts and were not asked for."""
-        return self.provenance.power_is_estimated and not self.show_estimated_energy
+        """Joules rest too much on guessed watts and were not asked for."""
+        if not self.provenance.power_is_estimated or self.show_estimated_energy:
+            return False
+        return not all(is_shown(share) for share in self._guessed_energy_fractions.values())
+
+    @cached_property
+    def _guessed_energy_fractions(self) -> dict[str, float]:
+        """Share of the joules of each arm that guessed watts contribute."""
+        return {name: guessed_energy_fraction(self._arm_of(name, self.tables.steps)) for name in self._names}
 
     @property
     def has_speculation(self) -> bool:
@@ -137,19 +147,27 @@ class SimulationResult:
         return len(self.tables.requests.labels("arm").rows("speculation")) > 0
 
     def arm(self, name: str) -> ArmTables:
-        """Tables of one arm: ``baseline`` or ``speculation``."""
+        """Tables of one arm, ``baseline`` or ``speculation``, without the joules where they are withheld."""
+        arm = self._arm_of(name, self.step_table)
+        return replace(arm, idle_power_w=math.nan) if self.is_energy_withheld else arm
+
+    def _arm_of(self, name: str, steps: Table) -> ArmTables:
         return ArmTables(
             self.tables.requests.where("arm", name),
-            self.step_table.where("arm", name),
+            steps.where("arm", name),
             self.tables.rounds.where("arm", name),
-            math.nan if self.is_energy_withheld else self.idle_power_w[name],
+            self.idle_power_w[name],
+            self.guessed_idle_power_w.get(name, 0.0),
             self.tariffs.get(name, Tariff()),
         )
 
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return ("baseline", "speculation") if self.has_speculation else ("baseline",)
+
     @cached_property
     def _arms(self) -> dict[str, ArmTables]:
-        names = ("baseline", "speculation") if self.has_speculation else ("baseline",)
-        return {name: self.arm(name) for name in names}
+        return {name: self.arm(name) for name in self._names}
 
     @cached_property
     def _sums(self) -> dict[str, Sums]:
@@ -188,6 +206,7 @@ class SimulationResult:
             num_requests=len(self._arms["baseline"].requests),
             num_censored=int(list(self._arms.values())[-1].rounds.bools("is_censored").sum()),
             is_energy_shown=_has_joules(baseline),
+            guessed_fraction=max(self._guessed_energy_fractions.values()),
             is_cost_known=number(speculation or baseline, "usd_per_mtok") is not None,
         )
 
@@ -207,9 +226,10 @@ class SimulationResult:
                     slo=self.slo,
                     draft_flops_ratio=self.draft_flops_ratio,
                     method=self._measurement_method(),
+                    guessed_energy_fraction=self._guessed_energy_fractions[name],
                 )
             )
-            for arm, arm_sums in zip(arms, sums, strict=True)
+            for (name, arm), arm_sums in zip(self._arms.items(), sums, strict=True)
         ]
         if not others:
             return baseline, None
@@ -245,7 +265,9 @@ class SimulationResult:
         return cast(Summary, json_ready(cast(JsonValue, summary)))
 
     def _measurement_method(self) -> str:
-        power = ", estimated watts" if self.provenance.power_is_estimated else ""
+        is_in_part = all(is_shown(share) for share in self._guessed_energy_fractions.values())
+        watts = ", watts estimated in part" if is_in_part else ", estimated watts"
+        power = watts if self.provenance.power_is_estimated else ""
         return f"simulated from {self.provenance.profile_kind} profile {self.provenance.profile}{power}"
 
 
@@ -260,4 +282,4 @@ def _without_nan(metrics: Metrics) -> Metrics:
 def _provenance(provenance: Provenance) -> dict[str, JsonValue]:
     fields: dict[str, JsonValue] = asdict(provenance)
     del fields["specsim_version"]
-    return fields | {"notes": list(provenance.notes)}
+    return fields | {"notes": list(provenance.notes), "guessed_watts": list(provenance.guessed_watts)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ STEPS: tuple[Column, ...] = (
     Column("limit_s", "float64", "s", "physical limit of draft and target passes at datasheet peaks"),
     Column("limit_j", "float64", "J", "physical limit of their energy, by the boards' own slopes"),
     Column("device_limit_j", "float64", "J", "floor of the chips' energy alone; 0 where it is not known"),
+    Column("guessed_j", "float64", "J", "part of the energy that guessed watts contribute"),
 )
 
 PROMPTS: tuple[Column, ...] = (

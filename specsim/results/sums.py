@@ -22,6 +22,7 @@ from specsim.results.accounting import (
     is_decode,
     request_rows,
     request_shares,
+    step_energy_j,
     step_rows,
     step_time_s,
 )
@@ -183,11 +184,6 @@ def _shares(arm: ArmTables, requests: Ints, steps: Ints, draft_flops_ratio: floa
             arm, sum(step_flops(arm, draft_flops_ratio)) * is_decode(arm.steps), requests, steps
         ),
     }
-
-
-def step_energy_j(arm: ArmTables) -> Floats:
-    """Energy of each step, draft and target, [steps], J."""
-    return arm.steps.floats("draft_energy_j") + arm.steps.floats("target_energy_j")
 
 
 def step_flops(arm: ArmTables, draft_flops_ratio: float | None) -> tuple[Floats, Floats]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from specsim.hardware.guess import bounds, is_shown
 from specsim.results.metrics import Metrics
 from specsim.results.provenance import Provenance
-from specsim.results.reading import guessed_watts, loss, percent
+from specsim.results.reading import loss, percent
 from specsim.results.summary import Estimate, Speedup, Verdict, number
 
 
@@ -36,16 +39,16 @@ def verdict(
             "No speculation in this scenario: baseline only.",
             _price(baseline, provenance, before="Cost "),
             _limits(baseline, None),
-            _caveats(provenance, is_energy_shown),
+            _caveats(provenance, [baseline], is_energy_shown),
         )
         return {"pays": None, "text": _joined(parts), "break_even_batch": None}
     pays = _pays(speedup["tpot"])
     parts = (
         _headline(pays, speedup, baseline, speculation or {}),
-        _energy(speedup["energy"], provenance),
+        _energy(speedup["energy"], baseline, speculation or {}, provenance),
         _cost(speedup["cost"], speculation or {}, provenance),
         _limits(baseline, speculation),
-        _caveats(provenance, is_energy_shown),
+        _caveats(provenance, [baseline, speculation or {}], is_energy_shown),
     )
     return {"pays": pays, "text": _joined(parts), "break_even_batch": None}
 
@@ -85,10 +88,22 @@ def _confidence(estimate: Estimate) -> str:
     return f"95% CI {estimate['ci_low']:.2f}–{estimate['ci_high']:.2f}, {prompts}"
 
 
-def _energy(energy: Estimate, provenance: Provenance) -> str:
+def _energy(energy: Estimate, baseline: Metrics, speculation: Metrics, provenance: Provenance) -> str:
     if not energy["mean"]:
         return ""
-    return f"Energy {_change(energy, 'estimated watts' if provenance.power_is_estimated else '')}."
+    note = _guess(energy["mean"], baseline, speculation) if provenance.power_is_estimated else ""
+    return f"Energy {_change(energy, note)}."
+
+
+def _guess(gain: float, baseline: Metrics, speculation: Metrics) -> str:
+    """Say what becomes of the change where guessed watts are half or twice what was guessed."""
+    shares = [number(arm, "guessed_energy_fraction") or 0.0 for arm in (baseline, speculation)]
+    if not all(is_shown(share) for share in shares):
+        return "estimated watts"
+    of_baseline, of_speculation = (bounds(share) for share in shares)
+    gains = [gain * before / after for before, after in zip(of_baseline, of_speculation, strict=True)]
+    first, last = (_signed(one) for one in sorted(gains, reverse=True))
+    return f"guessed watts at half or twice: {first if first == last else f'{first} to {last}'} %"
 
 
 def _cost(cost: Estimate, speculation: Metrics, provenance: Provenance) -> str:
@@ -139,14 +154,15 @@ def _joined(parts: tuple[str, ...]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _caveats(provenance: Provenance, is_energy_shown: bool) -> str:
+def _caveats(provenance: Provenance, arms: Sequence[Metrics], is_energy_shown: bool) -> str:
+    guessed = max(number(arm, "guessed_energy_fraction") or 0.0 for arm in arms)
     withheld = provenance.power_is_estimated and not is_energy_shown
     named = (
         (provenance.acceptance_is_assumed, "Acceptance: assumed rates."),
         (provenance.stand_in is not None, f"Trace stands in: recorded on {provenance.stand_in}."),
         (provenance.lossy, f"Lossy verification, {loss(provenance)}."),
         (provenance.approximate, "Approximate replay."),
-        (withheld, f"Joules withheld: {guessed_watts(provenance)} a guess."),
+        (withheld, f"Joules withheld: {100.0 * guessed:.0f} % from guessed watts."),
     )
     return " ".join([_rests_on(provenance), *(text for holds, text in named if holds)])
 

@@ -35,8 +35,12 @@ def test_joules_from_guessed_watts_are_withheld_unless_asked_for(capsys: pytest.
     for before, after in zip(plain, asked, strict=True):
         has_power = load_profile(before["name"]).has_power
         assert (after["token_j"] is not None) == has_power
-        assert (before["token_j"] is not None) == (has_power and not before["is_power_estimated"])
-    assert any(device["is_power_estimated"] for device in plain)
+        share = before["guessed_energy_fraction"]
+        assert (before["token_j"] is not None) == (has_power and share <= 0.5)
+    shares = {device["name"]: device["guessed_energy_fraction"] for device in plain}
+    assert shares["rtx-3090"] == 0
+    assert 0 < shares["h100-sxm"] < 0.5
+    assert shares["t4"] == 1
 
 
 def test_the_table_marks_guesses_and_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +50,15 @@ def test_the_table_marks_guesses_and_what_does_not_fit(capsys: pytest.CaptureFix
     assert "~" in t4
     (withheld,) = [line for line in _printed(capsys, "hardware", "--compare").splitlines() if "t4 " in line]
     assert "withheld" in withheld
+
+
+def test_the_table_tells_fitted_times_from_those_of_datasheets(capsys: pytest.CaptureFixture[str]) -> None:
+    table = _printed(capsys, "hardware", "--compare")
+    times = {line.split()[0]: line for line in table.splitlines()[3:] if line}
+    assert "fitted, 5.9 % off" in times["h100-sxm"]
+    assert "datasheet, 13.2 % off" in times["b200-sxm"]
+    assert times["l4"].rstrip().endswith("datasheet")
+    assert "times: fitted to measured runs or by the datasheet" in table
 
 
 def test_a_smaller_format_and_a_longer_context_move_the_limit(capsys: pytest.CaptureFixture[str]) -> None:

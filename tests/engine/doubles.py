@@ -50,6 +50,7 @@ class LinearCost:
             limit_s=zeros,
             limit_j=zeros,
             device_limit_j=zeros,
+            guessed_j=zeros,
         )
 
 

@@ -138,8 +138,8 @@ def test_run_read_from_its_folder_is_the_run(tmp_path: Path) -> None:
         ("{", "is not JSON"),
         ("[]", "is no summary"),
         ('{"schema_version": 999}', "schema_version is 999"),
-        ('{"schema_version": 2}', "is no summary of a run: specsim_version: Field required"),
-        ('{"schema_version": 2, "seed": NaN}', "NaN is no number"),
+        ('{"schema_version": 3}', "is no summary of a run: specsim_version: Field required"),
+        ('{"schema_version": 3, "seed": NaN}', "NaN is no number"),
     ],
 )
 def test_what_is_not_a_run_is_refused_in_one_line(tmp_path: Path, content: str | None, message: str) -> None:

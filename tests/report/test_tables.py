@@ -103,7 +103,7 @@ def test_fraction_of_the_limit_operations_and_limitations_are_printed() -> None:
 
 def test_joules_from_guessed_watts_are_marked_where_they_stand() -> None:
     summary = LOOP.with_provenance(power_is_estimated=True).result(show_estimated_energy=True).summary()
-    assert "est. energy, J/token" in printed(summary)
+    assert "est. J/token" in printed(summary)
     assert "est. energy" not in printed(RUNS["both arms"]())
 
 

@@ -189,7 +189,7 @@ def test_joules_from_guessed_watts_are_withheld_everywhere() -> None:
     assert summary["intervals"]["baseline"]["energy_per_token_joules"] is None
     assert result.steps[["draft_energy_j", "target_energy_j", "limit_j"]].isna().all(axis=None)
     assert "Energy" not in summary["verdict"]["text"]
-    assert "Joules withheld: watts are a guess." in summary["verdict"]["text"]
+    assert "Joules withheld: 100 % from guessed watts." in summary["verdict"]["text"]
     assert "Joules are withheld" in " ".join(summary["known_limitations"])
     assert summary["baseline"]["mean_tpot_ms"] == MANY.result().summary()["baseline"]["mean_tpot_ms"]
 

@@ -58,7 +58,7 @@ def test_parquet_columns_carry_unit_and_meaning(tmp_path: Path, name: str, colum
     for column in columns:
         about = table.schema.field(column.name).metadata
         assert about == {b"unit": column.unit.encode(), b"meaning": column.meaning.encode()}
-    assert table.schema.metadata[b"schema_version"] == b"2"
+    assert table.schema.metadata[b"schema_version"] == b"3"
     assert table.schema.metadata[b"seed"] == b"0"
 
 
