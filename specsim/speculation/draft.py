@@ -58,6 +58,17 @@ class DraftSource(Protocol):
         ...
 
 
+def is_chain(parent: Ints) -> bool:
+    """Tell whether the parent of every node is the node before it, in all rows.
+
+    Examples
+    --------
+    >>> is_chain(np.array([[-1, 0, 1]])), is_chain(np.array([[-1, -1]]))
+    (True, False)
+    """
+    return bool((parent == np.arange(-1, parent.shape[1] - 1)).all())
+
+
 def node_depths(parent: Ints) -> Ints:
     """Depth of each node, [B, N]: 0 for children of the root.
 
@@ -66,6 +77,8 @@ def node_depths(parent: Ints) -> Ints:
     >>> node_depths(np.array([[-1, -1, 0, 2]])).tolist()
     [[0, 0, 1, 2]]
     """
+    if is_chain(parent):
+        return np.broadcast_to(np.arange(parent.shape[1]), parent.shape)
     depth = np.zeros_like(parent)
     rows = np.arange(parent.shape[0])
     for node in range(parent.shape[1]):

@@ -7,12 +7,11 @@ round, node): a policy may look at drafts that are thrown away, so no later roun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import ConfigError
+from specsim.speculation.batch_rounds import BatchRounds, BatchRows, chained, places, stacked, taken
 from specsim.speculation.distributions import ConditionalDistributions, Prefixes, Signals
 from specsim.speculation.draft import Draft, DraftSource, Siblings, node_depths
 from specsim.speculation.lookahead.policy import LookaheadPolicy
@@ -26,34 +25,8 @@ from specsim.speculation.walk import Walk, walk
 
 _ROWS_PER_CHUNK = 1024
 _MAX_MEASURED = 64
-
-
-@dataclass(slots=True)
-class _Rows:
-    """The batch between two rounds, arrays [B, …]."""
-
-    request: Ints
-    position: Ints
-    remaining: Ints
-    context: Ints
-    """The last tokens that matter, [B, L]; -1 where there are none."""
-    state: Floats
-    """What the policy remembers, [B, S]."""
-
-
-@dataclass(slots=True)
-class _Round:
-    """One round of the batch and the batch after it."""
-
-    position: Ints
-    tokens: Ints
-    """Emitted tokens, [B, D + 1]; -1 pads."""
-    num_drafted: Ints
-    num_draft_steps: Ints
-    num_accepted: Ints
-    num_emitted: Ints
-    is_last: Bools
-    after: _Rows
+_NUMBERS_PER_WINDOW = 2**16
+"""Probabilities of the target over a window of places: bounds memory, and stays within the cache."""
 
 
 class SampledRounds:
@@ -104,7 +77,7 @@ class SampledRounds:
         num_requests = num_output_tokens.size
         self._context: Ints = np.full((num_requests, num_context), -1)
         self._state = policy.start(num_requests)
-        self._ahead: list[_Round] = []
+        self._reads_text = num_context > 0
         first = self._first_tokens(num_requests)
         self._emitted[self._offset] = first
         self._context[:, -1:] = first[:, np.newaxis]
@@ -114,37 +87,52 @@ class SampledRounds:
     def peek(self, sequences: Sequences, *, horizon: int) -> Rounds:
         """1 … ``horizon`` rounds ahead, up to the first in which a sequence ends."""
         request = sequences.request
-        rows = _Rows(
+        rows = BatchRows(
             request, sequences.position, sequences.remaining, self._context[request], self._state[request]
         )
-        self._ahead = []
-        while len(self._ahead) < horizon:
-            self._ahead.append(self._round(rows))
-            rows = self._ahead[-1].after
-            if self._ahead[-1].is_last.any():
-                break
-        num_drafted = np.stack([one.num_drafted for one in self._ahead])
+        count = self._num_places(sequences, horizon)
+        if count > 1:
+            ahead = chained(self._round(places(rows, count)), count, horizon=horizon)
+        else:
+            ahead = self._one_after_the_other(rows, horizon)
+        self._ahead = ahead
+        num_rounds = len(ahead.num_drafted)
         widths = np.array(self._draft_source.pass_positions, dtype=np.int64)
         return Rounds(
-            num_drafted=num_drafted,
-            num_draft_steps=np.stack([one.num_draft_steps for one in self._ahead]),
-            num_positions=num_drafted + 1,
-            num_accepted=np.stack([one.num_accepted for one in self._ahead]),
-            num_emitted=np.stack([one.num_emitted for one in self._ahead]),
-            is_last=np.stack([one.is_last for one in self._ahead]),
-            pass_positions=np.broadcast_to(widths, (len(self._ahead), widths.size)),
+            num_drafted=ahead.num_drafted,
+            num_draft_steps=ahead.num_draft_steps,
+            num_positions=ahead.num_drafted + 1,
+            num_accepted=ahead.num_accepted,
+            num_emitted=ahead.num_emitted,
+            is_last=ahead.is_last,
+            pass_positions=np.broadcast_to(widths, (num_rounds, widths.size)),
         )
 
     def commit(self, num_rounds: int) -> None:
         """Make the first ``num_rounds`` of the last peek happen."""
-        for one in self._ahead[:num_rounds]:
-            first = self._offset[one.after.request] + one.position
-            place = first[:, np.newaxis] + np.arange(self._depth + 1)
-            is_emitted = one.tokens >= 0
-            self._emitted[place[is_emitted]] = one.tokens[is_emitted]
-            self._context[one.after.request] = one.after.context
-            self._state[one.after.request] = one.after.state
-        self._ahead = []
+        ahead = taken(self._ahead, np.arange(num_rounds))
+        first = self._offset[ahead.after.request] + ahead.position
+        place = first[:, :, np.newaxis] + np.arange(self._depth + 1)
+        is_emitted = ahead.tokens >= 0
+        self._emitted[place[is_emitted]] = ahead.tokens[is_emitted]
+        last = taken(ahead.after, num_rounds - 1)
+        self._context[last.request] = last.context
+        self._state[last.request] = last.state
+
+    def _num_places(self, sequences: Sequences, horizon: int) -> int:
+        """Places of each sequence to look at as one batch, at most to the first end; 1 where they differ."""
+        if self._reads_text or self._state.shape[1] or horizon == 1:
+            return 1
+        each = (
+            sequences.request.size * (self._draft_source.num_nodes + 1) * self._distributions.vocabulary_size
+        )
+        return min(_NUMBERS_PER_WINDOW // each, int(sequences.remaining.min()), horizon * (self._depth + 1))
+
+    def _one_after_the_other(self, rows: BatchRows, horizon: int) -> BatchRounds:
+        rounds = [self._round(rows)]
+        while len(rounds) < horizon and not rounds[-1].is_last.any():
+            rounds.append(self._round(rounds[-1].after))
+        return stacked(rounds)
 
     def tokens(self, request: int) -> Ints:
         """Tokens of a request emitted so far, the first (from prefill) included."""
@@ -200,7 +188,7 @@ class SampledRounds:
             tokens[request] = draw(self._distributions.target(prefix), uniforms)
         return tokens
 
-    def _round(self, rows: _Rows) -> _Round:
+    def _round(self, rows: BatchRows) -> BatchRounds:
         depth = self._depth
         limit = np.full(rows.request.size, depth)
         if self._shorten_last_draft:
@@ -234,8 +222,8 @@ class SampledRounds:
         return _num_levels(draft, depths) + self._policy.passes_ahead * is_stopped
 
     def _committed(
-        self, rows: _Rows, draft: Draft, depths: Ints, num_steps: Ints, kept: Walk, following: Ints
-    ) -> _Round:
+        self, rows: BatchRows, draft: Draft, depths: Ints, num_steps: Ints, kept: Walk, following: Ints
+    ) -> BatchRounds:
         """Cut what was kept at the cap and at an end token, and move on."""
         num_kept = kept.num_kept
         node = np.arange(self._depth + 1)
@@ -248,14 +236,14 @@ class SampledRounds:
         is_last = (num_emitted == rows.remaining) | (is_end & (tokens >= 0)).any(axis=1)
         whole = np.concatenate([rows.context, tokens], axis=1)
         last = num_emitted[:, np.newaxis] + np.arange(rows.context.shape[1])
-        after = _Rows(
+        after = BatchRows(
             request=rows.request,
             position=rows.position + num_emitted,
             remaining=rows.remaining - num_emitted,
             context=np.take_along_axis(whole, last, axis=1),
             state=self._policy.observe(rows.state, _num_levels(draft, depths), num_kept),
         )
-        return _Round(
+        return BatchRounds(
             position=rows.position,
             tokens=tokens,
             num_drafted=(draft.token >= 0).sum(axis=1),
@@ -276,7 +264,7 @@ class SampledRounds:
             entropy_nats=-(q * np.log(np.where(q > 0, q, 1.0))).sum(axis=2),
         )
 
-    def _target(self, rows: _Rows, draft: Draft, depths: Ints) -> Floats:
+    def _target(self, rows: BatchRows, draft: Draft, depths: Ints) -> Floats:
         """Target distribution at the root and after each node, [B, N + 1, V]."""
         num_rows, num_places = rows.request.size, draft.token.shape[1] + 1
         num_context = self._distributions.num_context_tokens

@@ -67,8 +67,12 @@ class UniformTable:
             self._slots.clear()
         group, row = np.divmod(request, REQUESTS_PER_BLOCK)
         block, offset = np.divmod(position, POSITIONS_PER_BLOCK)
-        slots = [self._slot(key) for key in zip(group.tolist(), block.tolist(), strict=True)]
-        uniforms: Floats = self._table[np.array(slots, dtype=np.intp), row, offset]
+        # Pairs come in runs of one slot: a row of a batch, a window of positions.
+        is_new = np.ones(request.size, dtype=np.bool_)
+        is_new[1:] = (group[1:] != group[:-1]) | (block[1:] != block[:-1])
+        keys = zip(group[is_new].tolist(), block[is_new].tolist(), strict=True)
+        slots = np.array([self._slot(key) for key in keys], dtype=np.intp)
+        uniforms: Floats = self._table[slots[np.cumsum(is_new) - 1], row, offset]
         return uniforms
 
     def _slot(self, key: tuple[int, int]) -> int:

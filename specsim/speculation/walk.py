@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specsim.arrays import Floats, Ints
-from specsim.speculation.draft import Draft
+from specsim.speculation.draft import Draft, is_chain
 
 
 @dataclass(slots=True)
@@ -40,8 +40,7 @@ def walk(draft: Draft, keep: Floats, uniforms: Floats) -> Walk:
     >>> walk(two, np.array([[0.5, 0.25]]), np.array([[0.6]])).tokens.tolist()
     [[6]]
     """
-    num_nodes = draft.token.shape[1]
-    if num_nodes == uniforms.shape[1] and (draft.parent == np.arange(-1, num_nodes - 1)).all():
+    if draft.token.shape[1] == uniforms.shape[1] and is_chain(draft.parent):
         return _down_chain(draft.token, keep, uniforms)
     return _down_tree(draft, keep, uniforms)
 

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specsim.arrays import Ints
+from specsim.arrays import Floats, Ints
 from specsim.errors import ConfigError
 from specsim.speculation import (
+    BlockVerifier,
     ChainDraft,
     ConditionalDistributions,
     Confidence,
+    Draft,
+    DraftSource,
     ExplicitDistributions,
     Fixed,
     Heuristic,
     LookaheadPolicy,
     Prefixes,
+    RecursiveVerifier,
     SampledRounds,
+    Sequences,
     TokenVerifier,
+    TreeDraft,
+    TreeShape,
+    Verifier,
     build_rounds,
 )
 from specsim.speculation.theory import expected_tokens
+from specsim.speculation.uniforms import RoundUniforms
 from specsim.streams import Purpose, RandomStreams
 from tests.oracles.markov import MarkovPair, random_pair
 from tests.oracles.serve import serve
@@ -100,6 +111,84 @@ def test_a_requests_rounds_depend_on_neither_its_batch_nor_the_horizon(
         assert len(text) <= caps[request]
         assert eos is None or eos not in text[:-1]
         assert len(text) == caps[request] or text[-1] == eos
+
+
+class _ReadsAToken(ExplicitDistributions):
+    """The same p and q after every token, and says that they depend on it: no windows."""
+
+    num_context_tokens = 1
+
+
+SOURCES: dict[str, tuple[Callable[[ConditionalDistributions], DraftSource], Verifier]] = {
+    "chain": (lambda pair: ChainDraft(pair, num_tokens=3), BlockVerifier()),
+    "greedy": (lambda pair: ChainDraft(pair, num_tokens=3, is_greedy=True), TokenVerifier()),
+    "tree": (
+        lambda pair: TreeDraft(pair, TreeShape.of_branching([2, 2]), siblings="distinct"),
+        RecursiveVerifier(),
+    ),
+    "none": (lambda pair: ChainDraft(pair, num_tokens=0), TokenVerifier()),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 50),
+    shorten=st.booleans(),
+    horizon=st.sampled_from([2, 3, 64]),
+    batch=st.integers(1, 6),
+    eos=st.sampled_from([None, 0]),
+)
+def test_rounds_looked_up_in_a_window_are_those_taken_one_after_the_other(
+    kind: str, seed: int, shorten: bool, horizon: int, batch: int, eos: int | None
+) -> None:
+    laws = np.random.default_rng(seed).dirichlet(np.ones(3), 2)
+    make, rule = SOURCES[kind]
+    caps = np.array([30, 2, 1, 17, 300, 40])
+    served, texts = [], []
+    for law in (ExplicitDistributions, _ReadsAToken):
+        pair = law(laws[0], laws[1], eos_token_id=eos)
+        draft_source = make(pair)
+        source = SampledRounds(
+            pair,
+            draft_source,
+            rule,
+            Confidence(threshold=0.4) if kind == "chain" else Fixed(),
+            uniforms=RoundUniforms.keyed(RandomStreams(seed), num_nodes=draft_source.num_nodes),
+            num_output_tokens=caps,
+            shorten_last_draft=shorten,
+        )
+        served.append(serve(source, source.num_output_tokens, batch=batch, horizon=horizon))
+        texts.append(source.all_tokens().tolist())
+    assert served[0] == served[1]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(("law", "is_window"), [(ExplicitDistributions, True), (_ReadsAToken, False)])
+def test_a_window_drafts_for_all_its_rounds_at_once(
+    law: type[ExplicitDistributions], is_window: bool
+) -> None:
+    class Counted(ChainDraft):
+        num_proposals = 0
+
+        def propose(self, prefix: Prefixes, uniforms: Floats) -> Draft:
+            self.num_proposals += 1
+            return super().propose(prefix, uniforms)
+
+    pair, caps = law(P, Q), np.array([200])
+    draft_source = Counted(pair, num_tokens=4)
+    source = SampledRounds(
+        pair,
+        draft_source,
+        TokenVerifier(),
+        Fixed(),
+        uniforms=RoundUniforms.keyed(RandomStreams(0), num_nodes=4),
+        num_output_tokens=caps,
+    )
+    start = Sequences(request=np.array([0]), position=np.array([1]), remaining=np.array([199]))
+    num_rounds = source.peek(start, horizon=50).num_rounds
+    assert num_rounds == 50
+    assert draft_source.num_proposals == (1 if is_window else num_rounds)
 
 
 def test_an_end_token_among_the_drafts_ends_the_sequence_there() -> None:
