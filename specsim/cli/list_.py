@@ -13,11 +13,19 @@ import typer
 if TYPE_CHECKING:
     from specsim.config.catalog import Kind
     from specsim.hardware import DeviceCost
+    from specsim.registry import Registry
 
 T = TypeVar("T")
 
 _DEFAULT_MODEL = "llama-3.1-8b"
 _DEFAULT_CONTEXT = 2048
+_LEGEND = """\
+limit: bytes and operations at datasheet peaks. token: as simulated, not measured.
+times: fitted to measured runs or by the datasheet; % off: the mean error on runs that were not fitted
+to, where it is known; a datasheet's times are 10-30 % off as a rule.
+~ rests on a guess, in part at least; joules that do so for more than half are withheld unless
+--show-estimated-energy."""
+"""What the columns of the comparison of devices mean."""
 
 
 class Topic(StrEnum):
@@ -36,7 +44,7 @@ def list_(
         Topic | None, typer.Argument(help="One of them; all by default.", show_default=False)
     ] = None,
     is_long: Annotated[
-        bool, typer.Option("--long", help="hardware, models, scenarios: more than the name of each.")
+        bool, typer.Option("--long", help="With one topic: more than the name of each.")
     ] = False,
     is_compared: Annotated[
         bool, typer.Option("--compare", help="hardware: rank the devices for one token of a model.")
@@ -61,9 +69,8 @@ def list_(
     if is_compared:
         _compare(model, dtype, context, show_estimated_energy=show_estimated_energy, as_json=as_json)
         return
-    described = (Topic.HARDWARE, Topic.MODELS, Topic.SCENARIOS)
-    if is_long and topic not in described:
-        raise ConfigError(f"--long is for one of {', '.join(described)}")
+    if is_long and topic is None:
+        raise ConfigError(f"--long describes one of {', '.join(Topic)}: specsim list hardware --long")
     # A scenario's name says little without its question.
     if topic is not None and (is_long or (topic is Topic.SCENARIOS and not as_json)):
         _describe(topic, as_json=as_json)
@@ -79,7 +86,6 @@ def list_(
 
 def _names(topic: Topic) -> list[str]:
     from specsim.config import names
-    from specsim.speculation import DISTRIBUTIONS, LOOKAHEAD_POLICIES, VERIFIERS
 
     if topic is Topic.HARDWARE:
         return list(names("hardware_profiles"))
@@ -87,19 +93,23 @@ def _names(topic: Topic) -> list[str]:
         return list(names("models"))
     if topic is Topic.SCENARIOS:
         return list(names("scenarios"))
-    registries = {
+    return list(_registry(topic).kinds())
+
+
+def _registry(topic: Topic) -> Registry:
+    from specsim.speculation import DISTRIBUTIONS, LOOKAHEAD_POLICIES, VERIFIERS
+
+    return {
         Topic.POLICIES: LOOKAHEAD_POLICIES,
         Topic.DISTRIBUTIONS: DISTRIBUTIONS,
         Topic.VERIFIERS: VERIFIERS,
-    }
-    return list(registries[topic].kinds())
+    }[topic]
 
 
 def _describe(topic: Topic, *, as_json: bool) -> None:
     """Print one line for each name: the size of a model, the description of the others."""
     import sys
 
-    from specsim.config import find, read
     from specsim.hardware import load_model
     from specsim.report.catalogue import print_descriptions, print_models
 
@@ -112,17 +122,28 @@ def _describe(topic: Topic, *, as_json: bool) -> None:
         else:
             print_models(models, sys.stdout)
         return
-    folder: Kind = "scenarios" if topic is Topic.SCENARIOS else "hardware_profiles"
-    documents = _readable(_names(topic), lambda name: read(find(folder, name)))
-    # A description may run over several lines of its file.
-    descriptions = {
-        name: " ".join(str(document.data.get("description", "")).split())
-        for name, document in documents.items()
-    }
+    descriptions = _descriptions(topic)
     if as_json:
         typer.echo(json.dumps(descriptions, indent=2, ensure_ascii=False))
     else:
         print_descriptions(descriptions, sys.stdout)
+
+
+def _descriptions(topic: Topic) -> dict[str, str]:
+    """Return what each file says of itself, or the first sentence on each kind."""
+    import inspect
+
+    from specsim.config import find, read
+
+    folders: dict[Topic, Kind] = {Topic.SCENARIOS: "scenarios", Topic.HARDWARE: "hardware_profiles"}
+    if topic not in folders:
+        registry = _registry(topic)
+        texts = {name: (inspect.getdoc(registry[name]) or "").partition("\n\n")[0] for name in _names(topic)}
+    else:
+        documents = _readable(_names(topic), lambda name: read(find(folders[topic], name)))
+        texts = {name: str(document.data.get("description", "")) for name, document in documents.items()}
+    # A description may run over several lines.
+    return {name: " ".join(text.replace("``", "`").split()) for name, text in texts.items()}
 
 
 def _readable(names: Iterable[str], load: Callable[[str], T]) -> dict[str, T]:
@@ -175,11 +196,7 @@ def _compare(model: str, dtype: str, context: int, *, show_estimated_energy: boo
         f"One token of {spec.name} in {dtype} at {context} cached tokens, one sequence, one device each."
     )
     print_devices(rows, sys.stdout, show_estimated_energy=show_estimated_energy)
-    typer.echo("limit: bytes and operations at datasheet peaks. token: as simulated, not measured.")
-    typer.echo("times: fitted to measured runs or by the datasheet; % off: the mean error on runs not fitted to,")
-    typer.echo("where it is known; a datasheet's times are 10-30 % off as a rule.")
-    typer.echo("~ rests on a guess, in part at least; joules that do so for more than half are withheld unless")
-    typer.echo("--show-estimated-energy.")
+    typer.echo(_LEGEND)
     for reason, devices in left_out.items():
         typer.echo(f"Left out, since it {reason}: {', '.join(devices)}.")
 

@@ -12,7 +12,7 @@ _WITHHELD = "withheld"
 
 
 def print_devices(rows: Sequence[DeviceCost], stream: TextIO, *, show_estimated_energy: bool) -> None:
-    """Print devices as ranked; guesses are marked, joules that rest mostly on them withheld unless asked for."""
+    """Print devices as ranked; guesses are marked, joules mostly from them withheld unless asked for."""
     titles = ("device", "limit", "token", "of limit", "parallel", "energy", "price", "price", "times", "")
     units = ("", "ms/token", "ms", "%", "positions", "J/token", "$/h", "$/Mtok", "", "")
     cells = [

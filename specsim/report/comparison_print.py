@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from specsim.config.nodes import shortened
 from specsim.report.columns import print_columns
 from specsim.sweep.changes import Change
 from specsim.sweep.compare import Comparison, Delta
@@ -37,10 +38,12 @@ _SHOWN = (
     "speculation.spec_decode_acceptance_rate",
 )
 """Metrics in print, in this order; ``--json`` has all."""
+_ABSENT_KEY = "(absent)"
 _MAX_CHANGES = 20
 _LEAST_SHOWN = 1e-4
 """Smallest relative change that is shown."""
 _MOST_WRITTEN_OUT = 1e9
+_DIGITS = 4
 
 
 def print_comparison(comparison: Comparison, stream: TextIO) -> None:
@@ -48,12 +51,13 @@ def print_comparison(comparison: Comparison, stream: TextIO) -> None:
     stream.write(f"{comparison.before} -> {comparison.after}\n")
     stream.write(f"Speculation: {' -> '.join(comparison.verdicts)}\n\nConfiguration\n")
     for change in comparison.changes[:_MAX_CHANGES]:
-        stream.write(f"  {change.key}: {_side(change.before)} -> {_side(change.after)}\n")
+        stream.write(f"  {change.key}: {' -> '.join(_sides(change))}\n")
     stream.write("".join(f"  {line}\n" for line in _rest(comparison.changes)) + "\n")
     deltas = _shown(comparison)
     titles = _titles(deltas, comparison.is_paired)
     print_columns(titles, (_cells(delta, len(titles)) for delta in deltas), stream)
     stream.write(f"{_unchanged(comparison, deltas)}{comparison.basis}.\n")
+    stream.write("".join(f"{sentence}.\n" for sentence in comparison.one_sided))
     stream.write("".join(f"FAILED  {failure}\n" for failure in comparison.failures))
     stream.write(f"{_passed(comparison)}\n" if comparison.num_gates else "")
 
@@ -69,7 +73,7 @@ def print_markdown(comparison: Comparison, stream: TextIO) -> None:
     if comparison.changes:
         stream.write("| configuration | before | after |\n|---|---|---|\n")
         for change in comparison.changes[:_MAX_CHANGES]:
-            sides = (_code(_side(side)) for side in (change.before, change.after))
+            sides = map(_code, _sides(change))
             stream.write(f"| {_code(change.key)} | {' | '.join(sides)} |\n")
         stream.write("\n")
     stream.write("".join(f"{line}\n\n" for line in _rest(comparison.changes)))
@@ -80,7 +84,8 @@ def print_markdown(comparison: Comparison, stream: TextIO) -> None:
         for delta in deltas:
             stream.write(f"| {' | '.join(_escaped(cell) for cell in _cells(delta, len(titles)))} |\n")
         stream.write("\n")
-    stream.write(f"{_unchanged(comparison, deltas)}{comparison.basis}.\n")
+    sentences = [f"{_unchanged(comparison, deltas)}{comparison.basis}", *comparison.one_sided]
+    stream.write("".join(f"{_escaped(sentence)}.\n" for sentence in sentences))
 
 
 def _rest(changes: Sequence[Change]) -> Iterator[str]:
@@ -140,8 +145,18 @@ def _figure(value: float) -> str:
     return f"{value:.0f}" if 9999.5 <= abs(value) < _MOST_WRITTEN_OUT else f"{value:.4g}"
 
 
-def _side(value: str | None) -> str:
-    return "(absent)" if value is None else value
+def _sides(change: Change) -> list[str]:
+    """Return both values of a key, short: numbers are rounded where that leaves them apart."""
+    sides = [_ABSENT_KEY if side is None else side for side in (change.before, change.after)]
+    rounded = [_rounded(side) for side in sides]
+    return [shortened(side) for side in (sides if rounded[0] == rounded[1] else rounded)]
+
+
+def _rounded(text: str) -> str:
+    try:
+        return text if len(text) <= _DIGITS + 2 else f"{float(text):.{_DIGITS + 2}g}"
+    except ValueError:
+        return text
 
 
 def _code(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
+from specsim.report.acceptance import acceptance_lines
 from specsim.report.plots.parts import PART_NAMES
 from specsim.results.metrics import Metrics
 from specsim.results.summary import Bounds, Estimate, Speedup, Summary, number
@@ -198,7 +199,8 @@ def _efficiency(summary: Summary) -> Iterator[Table | str]:
         bounds = {name: number(metrics, metric) for name, metrics in arms.items()}
         shown = [f"{name} {_figure(bound)} {unit}" for name, bound in bounds.items() if bound is not None]
         if shown:
-            rests = " (on guessed watts)" if unit == "J" and summary["provenance"]["power_is_estimated"] else ""
+            is_guessed = unit == "J" and summary["provenance"]["power_is_estimated"]
+            rests = " (on guessed watts)" if is_guessed else ""
             yield f"{title} a decoded token: {', '.join(shown)}{rests}."
     if speculation is None:
         return
@@ -208,9 +210,7 @@ def _efficiency(summary: Summary) -> Iterator[Table | str]:
     wasted = number(speculation, "wasted_positions_per_token")
     if wasted is not None:
         yield f"Positions verified in vain per token: {wasted:.2f}."
-    rates = speculation.get("spec_decode_per_position_acceptance_rates")
-    if isinstance(rates, list) and rates:
-        yield f"Acceptance by position: {' '.join(f'{rate:.2f}' for rate in rates)}."
+    yield from acceptance_lines(summary)
 
 
 def _reading(summary: Summary) -> Iterator[Table | str]:

@@ -67,8 +67,10 @@ def _accuracy(provenance: Provenance) -> Caveat:
     fitted = "The profile is fitted to measured runs: "
     if error is None:
         return Caveat(f"{fitted}its error on measurements that it was not fitted to is not known.")
-    on_others = "on measurements that it was not fitted to its step times are {} off on average."
-    return Caveat(f"{fitted}{on_others}", (percent(error),))
+    on_others = "on measurements that it was not fitted to its step times are {} off on average"
+    if power_error is None:
+        return Caveat(f"{fitted}{on_others}.", (percent(error),))
+    return Caveat(f"{fitted}{on_others}, its watts {{}}.", (percent(error), percent(power_error)))
 
 
 def limitations(

@@ -172,10 +172,11 @@ def _rests_on(provenance: Provenance) -> str:
         return "Costs in target steps, no device."
     error, power_error = provenance.held_out_error, provenance.held_out_power_error
     if provenance.profile_kind == "fitted":
+        watts = "" if power_error is None else f" and watts {percent(power_error)}"
         return (
             "Profile: fitted."
             if error is None
-            else f"Profile: fitted, step times {percent(error)} off on held-out runs."
+            else f"Profile: fitted, step times {percent(error)}{watts} off on held-out runs."
         )
     if error is None or power_error is None:
         return "Profile: datasheet, not calibrated, step times 10–30 % off are usual."

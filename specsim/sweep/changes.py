@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 IGNORED = frozenset({"name", "description"})
 """Keys at the top of a scenario that no result depends on."""
+_SOURCES = "provenance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,15 @@ def changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> 
     [Change(key='seed', before='0', after='1'), Change(key='slo.p99_tpot_ms', before=None, after='50')]
     """
     keys = [key for key in dict.fromkeys((*before, *after)) if key not in IGNORED]
-    return [change for key in keys for change in _changed(key, before.get(key), after.get(key))]
+    found = [change for key in keys for change in _changed(key, before.get(key), after.get(key))]
+    moved = {change.key for change in found}
+    return [change for change in found if not _follows(change.key, moved)]
+
+
+def _follows(key: str, moved: Set[str]) -> bool:
+    """Tell whether a key is the source of a figure that differs itself."""
+    device, _, figure = key.partition(f".{_SOURCES}.")
+    return bool(figure) and any(f"{device}.{path}" in moved for path in (figure, figure.rpartition(".")[0]))
 
 
 def _changed(key: str, before: JsonValue, after: JsonValue) -> Iterator[Change]:

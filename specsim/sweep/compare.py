@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from specsim.errors import ConfigError, Fault
-from specsim.results.summary import Summary, finite
+from specsim.results.summary import Summary, finite, number
 from specsim.streams import RandomStreams
 from specsim.sweep.changes import Change, changes
 from specsim.sweep.gates import Gate
@@ -56,6 +56,8 @@ class Comparison:
     """Gates that were judged."""
     failures: tuple[str, ...]
     """Those that fail, and why."""
+    one_sided: tuple[str, ...] = ()
+    """What only one of the two knows, and why the other does not, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ def compare_runs(before: NamedRun, after: NamedRun, gates: Sequence[Gate] = ()) 
         basis if num_prompts > 1 else "No intervals: a run has one prompt only",
         len(gates),
         failed,
+        tuple(_one_sided((before, old), (after, new))),
     )
 
 
@@ -138,6 +141,34 @@ def failures(
     if faults:
         raise ConfigError([Fault("", None, None, "", fault) for fault in faults])
     return tuple(failed)
+
+
+ONE_SIDED = {
+    "energy_per_token_joules": "joules",
+    "usd_per_mtok": "dollars",
+    "request_goodput": "goodput",
+}
+"""Metrics of an arm that a result may lack, and what they are called."""
+
+
+def _one_sided(*runs: tuple[NamedRun, Mapping[str, Figure]]) -> Iterator[str]:
+    for metric, noun in ONE_SIDED.items():
+        lacking = [run for run, known in runs if number_of(known.get(f"baseline.{metric}")) is None]
+        if len(lacking) == 1:
+            reason = _why(metric, lacking[0].summary)
+            yield f"No {noun} are compared: {lacking[0].name} has none, since {reason}"
+
+
+def _why(metric: str, summary: Summary) -> str:
+    if metric == "usd_per_mtok":
+        return "the price of a device, or the joules to be paid, are not known"
+    if metric == "request_goodput":
+        return "it has no objectives"
+    if not summary["provenance"]["power_is_estimated"]:
+        return "its profile states no power"
+    arms = (summary["baseline"], summary["speculation"] or {})
+    guessed = max(number(arm, "guessed_energy_fraction") or 0.0 for arm in arms)
+    return f"{100 * guessed:.0f} % of its joules come from guessed watts (show_estimated_energy shows them)"
 
 
 def _verdict(summary: Summary) -> str:

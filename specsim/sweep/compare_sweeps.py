@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from pydantic import JsonValue
 
 from specsim.errors import ConfigError
 from specsim.sweep.changes import changes
-from specsim.sweep.compare import Comparison, Delta, failures, relative
+from specsim.sweep.compare import ONE_SIDED, Comparison, Delta, failures, relative
 from specsim.sweep.gates import Gate
 from specsim.sweep.outcome import Figure, is_metric, number_of
 from specsim.sweep.repeats import mean_of
@@ -60,7 +60,16 @@ def compare_sweeps(
         f"{len(rows)} points in both sweeps{left}. Change: the mean over points; 95% intervals {over}",
         len(gates),
         failures(gates, judged),
+        tuple(_one_sided((old_name, old), (new_name, new))),
     )
+
+
+def _one_sided(*sweeps: tuple[str, SweepTable]) -> Iterator[str]:
+    for metric, noun in ONE_SIDED.items():
+        column = f"baseline.{metric}"
+        lacking = [name for name, table in sweeps if not any(map(number_of, table.columns.get(column, ())))]
+        if len(lacking) == 1:
+            yield f"No {noun} are compared: {lacking[0]} has none; its runs say why"
 
 
 def _pairing(

@@ -103,6 +103,56 @@ def test_what_moves_by_less_than_is_shown_is_counted_and_left_out(capsys: pytest
     assert "0.00%" not in out
 
 
+def test_figures_of_the_configuration_are_rounded_and_long_ones_cut_but_not_in_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changes = (
+        Change("bandwidth", "3350000000000.0", "3123456789012.5"),
+        Change("close", "1.00000001", "1.00000002"),
+        Change("fit", "x" * 200, None),
+    )
+    print_markdown(Comparison("a", "b", ("pays", "pays"), changes, (), None, "basis", 0, ()), sys.stdout)
+    out = capsys.readouterr().out
+    assert "| `bandwidth` | `3.35e+12` | `3.12346e+12` |" in out
+    assert "| `close` | `1.00000001` | `1.00000002` |" in out
+    assert "(200 characters)" in out
+    assert max(map(len, out.splitlines())) < 140
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_what_only_one_side_knows_is_said_with_the_reason(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--set", "workload.num_prompts=2", "--set", "workload.output_tokens=8")
+    vary = ("--vary", "K=1,2", "-j", "1") if kind == "sweep" else ()
+    for name, device in (("known", "rtx-3090"), ("guessed", "l4.datasheet")):
+        hardware = ("--set", f"hardware.target={device}", "--set", "workload.max_concurrency=1")
+        assert (
+            _run(kind, "chat_8b", *few, *hardware, "--set", "slo={}", *vary, "-o", str(tmp_path / name)) == 0
+        )
+    folders = [str(tmp_path / name) for name in ("known", "guessed")]
+    capsys.readouterr()
+    for words in (folders, folders[::-1], [*folders, "--markdown"]):
+        assert _run("compare", *words) == 0
+        (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("No joules"))
+        assert line.startswith(f"No joules are compared: {folders[1]} has none")
+        assert kind == "sweep" or "100 % of its joules come from guessed watts" in line
+    assert _run("compare", *folders, "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["one_sided"] == [line.removesuffix(".")]
+
+
+def test_the_source_of_a_figure_that_a_flag_changed_is_no_change_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--set", "workload.num_prompts=2", "--set", "workload.output_tokens=8")
+    for name, price in (("a", ()), ("b", ("--set", "hardware.target.price.usd_per_hour=9"))):
+        assert _run("run", "chat_8b", *few, *price, "--set", "slo={}", "-o", str(tmp_path / name)) == 0
+    capsys.readouterr()
+    assert _run("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [change["key"] for change in found["changes"]] == ["hardware.target.price.usd_per_hour"]
+
+
 def test_bad_input_is_a_line_and_exits_2(
     folders: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,7 @@ def test_scenarios_are_listed_with_their_question(capsys: pytest.CaptureFixture[
     [
         (("models", "--compare"), "--compare ranks devices"),
         (("--compare",), "--compare ranks devices"),
-        (("policies", "--long"), "--long is for one of hardware, models, scenarios"),
+        (("--long",), "--long describes one of hardware, models, scenarios, policies"),
         (("hardware", "--compare", "--dtype", "bf16"), "--dtype: 'bf16' is not allowed; known: float32"),
         (("hardware", "--compare", "--model", "llama-3.1-9b"), "did you mean 'llama-3.1-8b'"),
         (("hardware", "--compare", "--context", "-1"), "--context"),
@@ -108,6 +108,15 @@ def test_a_question_that_has_no_answer_is_one_line(
     assert exit_code("list", *arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize("topic", ["policies", "distributions", "verifiers"])
+def test_every_kind_is_described_by_a_sentence(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    described = json.loads(_printed(capsys, topic, "--long", "--json"))
+    assert list(described) == json.loads(_printed(capsys, topic, "--json"))[topic]
+    assert [text for text in described.values() if not text.endswith(".") or "``" in text] == []
+    lines = _printed(capsys, topic, "--long").splitlines()
+    assert [line.split(maxsplit=1) for line in lines] == [list(item) for item in described.items()]
 
 
 def test_list_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) -> None:

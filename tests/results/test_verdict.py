@@ -153,6 +153,13 @@ def test_a_fitted_profile_without_a_held_out_error_says_so() -> None:
     assert "is not known" in summary["how_to_read"]
 
 
+def test_a_fitted_profile_tells_the_error_of_its_watts_where_they_are_fitted() -> None:
+    fitted = MANY.with_provenance(profile_kind="fitted", held_out_error=0.059, held_out_power_error=0.057)
+    summary = fitted.result().summary()
+    assert summary["verdict"]["text"].endswith("step times 5.9 % and watts 5.7 % off on held-out runs.")
+    assert "its step times are 5.9 % off on average, its watts 5.7 %." in summary["how_to_read"]
+
+
 def test_fitted_watts_beside_datasheet_times_are_told_apart() -> None:
     summary = MANY.with_provenance(held_out_error=0.132, held_out_power_error=0.057).result().summary()
     said = (
