@@ -58,24 +58,21 @@ class MixedPaths:
 
     def acceptance(self, request: Ints, position: Ints, depth: int) -> Floats:
         """Probability that the draft at each depth is kept, [B, depth], from each request's class."""
-        return self._by_class(
-            request,
-            position,
-            depth,
-            lambda distributions, index, start: distributions.acceptance(index, start, depth),
+        (kept,) = self._by_class(
+            request, position, depth, lambda part, index, start: [part.acceptance(index, start, depth)]
         )
+        return kept
 
     def probabilities(self, request: Ints, position: Ints, depth: int) -> PathProbabilities:
         """Return p and q of the path's token at each depth, [B, depth], from each request's class."""
 
-        def ask(part: PathDistributions, index: Ints, start: Ints) -> PathProbabilities:
+        def ask(part: PathDistributions, index: Ints, start: Ints) -> list[Floats]:
             assert isinstance(part, HasProbabilities)
-            return part.probabilities(index, start, depth)
+            known = part.probabilities(index, start, depth)
+            return [known.target, known.draft]
 
-        return PathProbabilities(
-            target=self._by_class(request, position, depth, lambda *asked: ask(*asked).target),
-            draft=self._by_class(request, position, depth, lambda *asked: ask(*asked).draft),
-        )
+        target, draft = self._by_class(request, position, depth, ask)
+        return PathProbabilities(target, draft)
 
     @property
     def num_ranked(self) -> int:
@@ -85,26 +82,21 @@ class MixedPaths:
     def ranks(self, request: Ints, position: Ints, depth: int) -> Ints:
         """Rank of the path's token in the draft at each depth, [B, depth], from each request's class."""
 
-        def ask(part: PathDistributions, index: Ints, start: Ints) -> Ints:
+        def ask(part: PathDistributions, index: Ints, start: Ints) -> list[Floats]:
             assert isinstance(part, HasRanks)
-            return part.ranks(index, start, depth)
+            return [part.ranks(index, start, depth).astype(np.float64)]
 
-        return self._by_class(request, position, depth, ask).astype(np.int64)
+        (rank,) = self._by_class(request, position, depth, ask)
+        return rank.astype(np.int64)
 
     def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
         """Signals at each depth, [B, depth], from each request's class."""
-        top = self._by_class(
-            request,
-            position,
-            depth,
-            lambda part, index, start: part.signals(index, start, depth).top_probability,
-        )
-        entropy = self._by_class(
-            request,
-            position,
-            depth,
-            lambda part, index, start: part.signals(index, start, depth).entropy_nats,
-        )
+
+        def ask(part: PathDistributions, index: Ints, start: Ints) -> list[Floats]:
+            seen = part.signals(index, start, depth)
+            return [seen.top_probability, seen.entropy_nats]
+
+        top, entropy = self._by_class(request, position, depth, ask)
         return Signals(top_probability=top, entropy_nats=entropy)
 
     def _by_class(
@@ -112,10 +104,14 @@ class MixedPaths:
         request: Ints,
         position: Ints,
         depth: int,
-        ask: Callable[[PathDistributions, Ints, Ints], Floats | Ints],
-    ) -> Floats:
-        answer = np.full((request.size, depth), np.nan)
+        ask: Callable[[PathDistributions, Ints, Ints], list[Floats]],
+    ) -> list[Floats]:
+        """Ask each class once for its own requests, and put each of its answers together, [B, depth] each."""
+        answers: list[Floats] = []
         for number in np.unique(self._request_class[request]):
             rows = self._request_class[request] == number
-            answer[rows] = ask(self._classes[number], self._index[request[rows]], position[rows])
-        return answer
+            parts = ask(self._classes[number], self._index[request[rows]], position[rows])
+            answers = answers or [np.full((request.size, depth), np.nan) for _ in parts]
+            for answer, part in zip(answers, parts, strict=True):
+                answer[rows] = part
+        return answers

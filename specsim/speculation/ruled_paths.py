@@ -15,6 +15,8 @@ from specsim.speculation.lookahead.policy import LookaheadPolicy
 from specsim.speculation.sampling import kept_given_text
 from specsim.speculation.verify.rule import PathVerifier, Verifier
 
+_REQUESTS_PER_CHUNK = 64
+
 
 def path_law(verifier: Verifier) -> Callable[[Floats, Floats], Floats]:
     """Return the function that :meth:`PathVerifier.along_path` is of a rule.
@@ -66,14 +68,34 @@ class RuledPaths:
         self._paths: PathDistributions = paths
         self._probabilities = paths.probabilities
         self.drafts_in_one_pass = paths.drafts_in_one_pass
-        first = paths.path(0)
-        if first is not None:
-            # A rule may refuse what it is asked about; better before anything runs.
-            at = np.arange(first.num_tokens)
+
+    def check(self, num_output_tokens: Ints, *, num_speculative_tokens: int) -> None:
+        """Ask the rule about every token that a round may draft, so that it refuses before anything runs.
+
+        Parameters
+        ----------
+        num_output_tokens
+            Tokens at which each request ends at the latest, the first included, [num_requests].
+        num_speculative_tokens
+            The most that a round drafts: the last may draft so far past the end.
+
+        Raises
+        ------
+        ConfigError
+            The rule is not stated for what a request would ask.
+        """
+        for first in range(0, num_output_tokens.size, _REQUESTS_PER_CHUNK):
+            ends = num_output_tokens[first : first + _REQUESTS_PER_CHUNK] + num_speculative_tokens - 1
+            position = [np.arange(1, self._end(first + row, end)) for row, end in enumerate(ends.tolist())]
+            request = first + np.repeat(np.arange(ends.size), [one.size for one in position])
             try:
-                self.acceptance(np.zeros_like(at), at, 1)
+                self.acceptance(request, np.concatenate(position), 1)
             except DomainError as error:
                 raise ConfigError.at("verifier", str(error)) from None
+
+    def _end(self, request: int, most: int) -> int:
+        path = self._paths.path(request)
+        return most if path is None else min(most, path.num_tokens)
 
     def is_exact_for(self, policy: LookaheadPolicy, *, num_speculative_tokens: int) -> bool:
         """Tell whether the paths are as recorded."""

@@ -72,14 +72,16 @@ def build_rounds(
         refuse_siblings("one" if tree is None else "certain", verifier)
         if tree is not None:
             distributions = TreePaths(distributions, tree)
+        depth = num_speculative_tokens if tree is None else tree.depth
         if verifier.needs != "acceptance":
             distributions = RuledPaths(distributions, verifier)
+            distributions.check(num_output_tokens, num_speculative_tokens=depth)
         return PathRounds(
             distributions,
             policy,
             streams=streams,
             num_output_tokens=num_output_tokens,
-            num_speculative_tokens=num_speculative_tokens if tree is None else tree.depth,
+            num_speculative_tokens=depth,
             shorten_last_draft=shorten_last_draft,
             tree=tree,
         )

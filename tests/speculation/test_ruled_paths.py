@@ -27,6 +27,7 @@ from specsim.speculation import (
     Verifier,
     build_rounds,
 )
+from specsim.speculation.distributions import PathProbabilities, Signals
 from specsim.speculation.mixture import MixedPaths
 from specsim.speculation.ruled_paths import RuledPaths
 from specsim.speculation.verify.rule import PathVerifier
@@ -109,7 +110,62 @@ def test_greedy_verification_replays_a_text_recorded_at_temperature_0_and_no_oth
         RuledPaths(paths, GreedyVerifier()).acceptance(*where, 4), paths.acceptance(*where, 4)
     )
     with pytest.raises(ConfigError, match="verifier: greedy: the target is not certain"):
-        RuledPaths(RecordedPaths(random_trace(3, [30])), GreedyVerifier())
+        RuledPaths(RecordedPaths(random_trace(3, [30])), GreedyVerifier()).check(
+            np.array([30]), num_speculative_tokens=2
+        )
+
+
+@pytest.mark.parametrize(("where", "caps"), [(70, [30, 80]), (31, [30, 2]), (50, [30, 20])])
+def test_a_rule_is_asked_about_every_prompt_before_anything_runs(where: int, caps: list[int]) -> None:
+    trace = random_trace(3, [30, 50])
+    trace.p_token = np.ones_like(trace.p_token)
+    trace.p_token[where] = 0.5
+    along = RuledPaths(RecordedPaths(trace), GreedyVerifier())
+    with pytest.raises(ConfigError, match="greedy: the target is not certain"):
+        along.check(np.array(caps), num_speculative_tokens=2)
+    with pytest.raises(ConfigError, match="greedy: the target is not certain"):
+        build_rounds(
+            RecordedPaths(trace),
+            Fixed(),
+            GreedyVerifier(),
+            streams=RandomStreams(0),
+            num_output_tokens=np.array(caps),
+            num_speculative_tokens=2,
+        )
+
+
+@pytest.mark.parametrize("where", [30, 51, 79])
+def test_a_rule_is_not_asked_about_what_no_request_reaches(where: int) -> None:
+    trace = random_trace(3, [30, 50])
+    trace.p_token = np.ones_like(trace.p_token)
+    # The first token comes from prefill; the others lie past what the last round may draft.
+    trace.p_token[where] = 0.5
+    RuledPaths(RecordedPaths(trace), GreedyVerifier()).check(np.array([30, 20]), num_speculative_tokens=2)
+
+
+def test_a_mixture_asks_each_class_once() -> None:
+    class Counted(RecordedPaths):
+        num_asked = 0
+
+        def probabilities(self, request: Ints, position: Ints, depth: int) -> PathProbabilities:
+            self.num_asked += 1
+            return super().probabilities(request, position, depth)
+
+        def signals(self, request: Ints, position: Ints, depth: int) -> Signals:
+            self.num_asked += 1
+            return super().signals(request, position, depth)
+
+    classes = [Counted(random_trace(seed, [20])) for seed in (2, 3)]
+    mixed = MixedPaths(classes, request_class=np.array([0, 1, 0]), index_in_class=np.array([0, 0, 1]))
+    where = np.array([0, 1, 2]), np.array([3, 4, 5])
+    known, seen = mixed.probabilities(*where, 4), mixed.signals(*where, 4)
+    assert [part.num_asked for part in classes] == [2, 2]
+    for row, number, index in ((0, 0, 0), (1, 1, 0), (2, 0, 1)):
+        at = np.array([index]), where[1][row : row + 1]
+        own, signals = classes[number].probabilities(*at, 4), classes[number].signals(*at, 4)
+        np.testing.assert_array_equal([known.target[row], known.draft[row]], [own.target[0], own.draft[0]])
+        np.testing.assert_array_equal(seen.entropy_nats[row], signals.entropy_nats[0])
+        np.testing.assert_array_equal(seen.top_probability[row], signals.top_probability[0])
 
 
 class _LossyBlock(BlockVerifier):
