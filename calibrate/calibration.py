@@ -16,7 +16,6 @@ from calibrate.law import Form
 from calibrate.measurements import Measurements, RoundMeasurements, Trace
 from calibrate.parameters import with_values
 from calibrate.power import PowerFit, fit_power
-from calibrate.rounds import RoundCost, fit_rounds
 from specsim.errors import ConfigError, DomainError
 from specsim.hardware import RooflineProfile, load_profile
 from specsim.hardware.provenance import FittedOn, Source
@@ -128,7 +127,7 @@ def prior_of(trace: Trace, name: str | None = None) -> RooflineProfile:
     """
     wanted = name
     if wanted is None:
-        devices = sorted({str(one) for one in _devices(trace)})
+        devices = devices_of(trace)
         if len(devices) != 1:
             held = f"holds several devices ({', '.join(devices)})"
             raise ConfigError(f"{trace.name}: {held}; choose one with --device")
@@ -168,6 +167,12 @@ def joined(traces: Sequence[Trace]) -> Trace:
     )
 
 
+def devices_of(trace: Trace) -> list[str]:
+    """Return the names of the devices of a trace, in alphabetical order."""
+    parts = [one.device for one in (trace.steps, trace.rounds) if one is not None]
+    return sorted({str(name) for part in parts for name in part})
+
+
 def of_device(trace: Trace, device: str) -> Trace:
     """Return the rows of one device.
 
@@ -176,9 +181,9 @@ def of_device(trace: Trace, device: str) -> Trace:
     ConfigError
         Where there are none.
     """
-    known = _devices(trace)
+    known = devices_of(trace)
     if device not in known:
-        raise ConfigError(f"{trace.name}: no rows of '{device}' (devices: {', '.join(sorted(set(known)))})")
+        raise ConfigError(f"{trace.name}: no rows of '{device}' (devices: {', '.join(known)})")
     steps, rounds = trace.steps, trace.rounds
     steps = None if steps is None else steps.take(steps.device == device)
     rounds = None if rounds is None else rounds.take(rounds.device == device)
@@ -187,18 +192,6 @@ def of_device(trace: Trace, device: str) -> Trace:
         steps=steps if steps is not None and len(steps) else None,
         rounds=rounds if rounds is not None and len(rounds) else None,
     )
-
-
-def round_costs(rounds: RoundMeasurements) -> dict[str, RoundCost | str]:
-    """Cost of rounds by target, or why there is none."""
-    names = [one.name for one in rounds.models] + [""]
-    found: dict[str, RoundCost | str] = {}
-    for index in np.unique(rounds.model):
-        try:
-            found[names[index]] = fit_rounds(rounds.take(rounds.model == index))
-        except DomainError as error:
-            found[names[index]] = str(error)
-    return found
 
 
 def _hold_out_power(measurements: Measurements, timed: TimeFit, nominal_sm_hz: float | None) -> Slice | None:
@@ -258,8 +251,3 @@ def _with_provenance(calibration: Calibration, data: str, day: date) -> Calibrat
 
 def _rounded(value: float, digits: int = _DIGITS) -> float:
     return float(f"{value:.{digits}g}")
-
-
-def _devices(trace: Trace) -> list[str]:
-    parts = [one.device for one in (trace.steps, trace.rounds) if one is not None]
-    return [str(name) for name in np.concatenate(parts)] if parts else []

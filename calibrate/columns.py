@@ -6,7 +6,7 @@ whole file may stand in the header instead, as ``# key: value``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -76,6 +76,13 @@ ROUND_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn("sm_lock_mhz", "MHz", "highest clock allowed; empty: free", "number"),
     TraceColumn("mem_mhz", "MHz", "clock of the memory", "number"),
 )
+
+_MEASURED_ROUND = ("acceptance_length", "tokens_per_s")
+
+ROUND_CELL_COLUMNS: tuple[TraceColumn, ...] = tuple(
+    replace(one, is_required=False) if one.name in _MEASURED_ROUND else one for one in ROUND_COLUMNS
+)
+"""The same of rounds to be predicted, which need not have been measured."""
 
 UNUSED_COLUMNS: tuple[str, ...] = ("cell_id", "rep", "n_iters", "t_host_us", "temp_c")
 """Written by a capture for whoever reads the file; no fit uses them."""

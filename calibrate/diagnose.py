@@ -131,16 +131,31 @@ def weak(
             if not is_sharp:
                 continue
             relative, reason = np.inf, "the corner between memory and compute is not resolved"
-        elif one.transform == "log":
-            relative, reason = error / _WEAK, f"its standard error is {error:.0%}"
         else:
-            # A figure that may be nothing is told when it is small against the time it adds to.
-            size = float(np.sqrt(np.mean(np.square(solved.jacobian[:, index])))) * error
-            share = error / max(abs(internal), 1e-12) if size > 0.02 else 0.0
-            relative, reason = share / _WEAK_OVERHEAD, f"its standard error is {share:.0%} of it"
+            relative, reason = weakness(one, internal, error, solved.jacobian[:, index])
         if relative > 1.0 and (worst is None or relative > worst[0]):
             worst = (float(relative), _held(law, one.path, reason))
     return None if worst is None else worst[1]
+
+
+def weakness(parameter: Parameter, internal: float, error: float, slope: Floats) -> tuple[float, str]:
+    """Return how little is known of a figure, above 1 where that is too little, and why, in words.
+
+    Parameters
+    ----------
+    parameter
+        The figure.
+    internal, error
+        Its value and standard error on the fit's own scale.
+    slope
+        Derivative of the logarithm of each measured quantity by it, [R].
+    """
+    if parameter.transform == "log":
+        return error / _WEAK, f"its standard error is {error:.0%}"
+    # A figure that may be nothing is told when it is small against what it adds to.
+    size = float(np.sqrt(np.mean(np.square(slope)))) * error
+    share = error / max(abs(internal), 1e-12) if size > 0.02 else 0.0
+    return share / _WEAK_OVERHEAD, f"its standard error is {share:.0%} of it"
 
 
 def num_corner_cells(law: TimeLaw, values: Mapping[str, float | None]) -> int:

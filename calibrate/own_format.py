@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +14,7 @@ from calibrate.columns import KNOWN_COLUMNS
 from calibrate.csv_text import read_csv
 from calibrate.importer import Defaults, trace_importers
 from calibrate.importers.json_file import json_lines
-from calibrate.measurements import Measurements, Trace
+from calibrate.measurements import Trace
 from calibrate.rows import trace_of
 from specsim.arrays import Ints
 from specsim.config.base import Spec
@@ -61,13 +62,13 @@ class OwnFormat(Spec):
         return trace_of(table, file=str(path), header={**defaults.header, **header}, row=row)
 
 
-def read_cells(path: Path, *, defaults: Defaults) -> Measurements:
-    """Read cells to be predicted: steps in our own columns, times not needed.
+def read_cells(path: Path, *, defaults: Defaults) -> Trace:
+    """Read cells to be predicted: steps and rounds in our own columns, times and rates not needed.
 
     Raises
     ------
     ConfigError
-        Where the file cannot be read, lacks a column or holds no steps, and for every cell that cannot
+        Where the file cannot be read, lacks a column or holds neither, and for every cell that cannot
         be used.
     """
     if not path.is_file():
@@ -76,9 +77,12 @@ def read_cells(path: Path, *, defaults: Defaults) -> Measurements:
     trace = trace_of(table, file=str(path), header={**defaults.header, **header}, row=row, are_timed=False)
     if trace.num_dropped:
         raise ConfigError(trace.warnings)
-    if trace.steps is None:
-        raise _error(path, None, "holds no steps")
-    return trace.steps.take(trace.steps.is_step)
+    steps = trace.steps
+    if steps is not None:
+        steps = steps.take(steps.is_step) if steps.is_step.any() else None
+    if steps is None and trace.rounds is None:
+        raise _error(path, None, "holds neither steps nor rounds")
+    return replace(trace, steps=steps)
 
 
 def write_trace(path: Path, table: pd.DataFrame, *, header: Mapping[str, str]) -> None:

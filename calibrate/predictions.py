@@ -10,7 +10,7 @@ from calibrate.calibration import Calibration
 from calibrate.law import TimeLaw
 from calibrate.measurements import Measurements
 from calibrate.parameters import PARAMETERS
-from calibrate.regression import jacobian
+from calibrate.regression import jacobian, reach
 from specsim.arrays import Bools, Floats, Ints
 
 _NORMAL_95 = 1.96
@@ -56,7 +56,7 @@ def predict_cells(calibration: Calibration, cells: Measurements) -> CellPredicti
     slope = jacobian(log_times, at, bounds[0], bounds[1])
     covariance = timed.regression.covariance * timed.inflation
     misfit = np.median(np.abs(timed.log_residuals)) / _NORMAL_MAD
-    reach = _NORMAL_95 * np.sqrt(np.einsum("ri,ij,rj->r", slope, covariance, slope) + misfit**2)
+    off = reach(slope, covariance, misfit, quantile=_NORMAL_95)
     logs = log_times(at)
     time_s = np.exp(logs)
     measured = timed.cells
@@ -65,8 +65,8 @@ def predict_cells(calibration: Calibration, cells: Measurements) -> CellPredicti
     return CellPredictions(
         cells=cells,
         time_s=time_s,
-        low_s=np.exp(logs - reach),
-        high_s=np.exp(logs + reach),
+        low_s=np.exp(logs - off),
+        high_s=np.exp(logs + off),
         power_w=_power(calibration, cells, time_s),
         is_outside=outside,
     )

@@ -147,6 +147,25 @@ def jacobian(residuals: Callable[[Floats], Floats], at: Floats, lower: Floats, u
     return np.column_stack(columns) if columns else np.zeros((len(residuals(at)), 0))
 
 
+def reach(slope: Floats, covariance: Floats, misfit: Floats | float, *, quantile: float) -> Floats:
+    """Return how far one more measurement may lie from a prediction, [R], in the prediction's unit.
+
+    Parameters
+    ----------
+    slope
+        Derivative of each prediction by each parameter, [R, K].
+    covariance
+        Of the parameters, [K, K].
+    misfit
+        Spread of measurements about the law, [R] or one for all.
+    quantile
+        Of the wanted level, in standard deviations.
+    """
+    law = np.einsum("ri,ij,rj->r", slope, covariance, slope)
+    off: Floats = quantile * np.sqrt(law + np.square(misfit))
+    return off
+
+
 def _spread(residuals: Floats) -> float:
     return float(np.median(np.abs(residuals - np.median(residuals)))) / _NORMAL_MAD
 

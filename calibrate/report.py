@@ -1,63 +1,33 @@
-"""A calibration in words and as JSON."""
+"""A calibration in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from calibrate.calibration import Calibration
+from calibrate.figures import Figure
 from calibrate.held_out import Slice
 from calibrate.measurements import Trace
 from calibrate.predictions import CellPredictions
-from calibrate.rounds import RoundCost
+from calibrate.round_calibration import RoundCalibration, RoundPower
+from calibrate.round_held_out import QUANTITIES, RoundErrors
+from calibrate.round_predictions import RoundCellPredictions
 
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | int | bool | None"
-
-_US = 1e6
-
-
-def as_json(
-    trace: Trace,
-    calibration: Calibration | None,
-    *,
-    rounds: Mapping[str, RoundCost | str],
-    predictions: CellPredictions | None = None,
-) -> dict[str, Json]:
-    """Return all that a calibration found, ready for ``json.dumps``.
-
-    Parameters
-    ----------
-    trace
-        What was read.
-    calibration
-        The fit of its steps; None where it has none.
-    rounds
-        Cost of rounds by target, or why there is none.
-    predictions
-        Cells that were asked for.
-    """
-    found: dict[str, Json] = {
-        "trace": {
-            "files": trace.name,
-            "num_rows": trace.num_rows,
-            "num_dropped": trace.num_dropped,
-            "header": dict(trace.header),
-        },
-        "warnings": [str(one) for one in trace.warnings],
-        "rounds": {name: _round_cost(cost) for name, cost in rounds.items()},
-    }
-    if calibration is not None:
-        found |= _calibration(calibration)
-    if predictions is not None:
-        found["predictions"] = list(_predictions(predictions))
-    return found
+_US, _MJ = 1e6, 1e3
+_AXES = {"k": "depth", "power_cap_w": "cap"}
+_QUANTITIES = {"tokens_per_s": "tokens/s", "power_w": "W", "energy_j": "J a token"}
 
 
 def text_lines(
-    trace: Trace, calibration: Calibration | None, *, rounds: Mapping[str, RoundCost | str]
+    trace: Trace,
+    calibration: Calibration | None,
+    *,
+    rounds: Mapping[str, RoundCalibration],
+    predicted_steps: CellPredictions | None = None,
+    predicted_rounds: RoundCellPredictions | None = None,
 ) -> Iterator[str]:
-    """Yield the report, the verdict first."""
+    """Yield the report, the verdict first; the arguments are those of `calibrate.report_json.as_json`."""
     if calibration is not None:
         yield from _verdict(calibration)
     yield f"{trace.name}: {trace.num_rows} rows, {trace.num_dropped} dropped"
@@ -65,8 +35,12 @@ def text_lines(
     if calibration is not None:
         yield from _figure_lines(calibration)
         yield from _error_lines(calibration)
-    for name, cost in rounds.items():
-        yield _round_line(name, cost)
+    for one in rounds.values():
+        yield from _round_lines(one)
+    if predicted_steps is not None:
+        yield from _step_table(predicted_steps)
+    if predicted_rounds is not None:
+        yield from _round_table(predicted_rounds)
 
 
 def _verdict(calibration: Calibration) -> Iterator[str]:
@@ -88,11 +62,18 @@ def _figure_lines(calibration: Calibration) -> Iterator[str]:
     timed = calibration.timed
     rank = f"rank {timed.rank.rank} of {timed.rank.num_parameters}, condition {timed.rank.condition:.3g}"
     yield f"Form: {timed.form}; {len(timed.cells)} cells; {rank}"
+    yield from _figure_table(calibration.figures)
+    yield from (str(one) for one in calibration.not_identified)
+
+
+def _figure_table(figures: Sequence[Figure], *, untold: Collection[str] = ()) -> Iterator[str]:
     yield f"{'figure':32} {'value':>11} {'std. error':>11}   95 % interval"
-    for one in calibration.figures:
+    for one in figures:
+        if one.path in untold:
+            yield f"{one.path:32} {one.value:11.4g}    not told"
+            continue
         error = "at bound" if one.standard_error is None else f"{one.standard_error:.2g}"
         yield f"{one.path:32} {one.value:11.4g} {error:>11}   {one.low:.4g} – {one.high:.4g}"
-    yield from (str(one) for one in calibration.not_identified)
 
 
 def _error_lines(calibration: Calibration) -> Iterator[str]:
@@ -109,104 +90,93 @@ def _error_line(title: str, part: Slice) -> str:
     return f"  {title:24} {part.num_cells:6} cells  error {part.error:6.1%}  bias {part.bias:+.1%}"
 
 
-def _round_line(name: str, cost: RoundCost | str) -> str:
-    title = f"rounds of {name or 'an unnamed target'}"
+def _round_lines(calibration: RoundCalibration) -> Iterator[str]:
+    title, cost, power = _title(calibration.target), calibration.cost, calibration.power
     if isinstance(cost, str):
-        return f"{title}: {cost}"
-    a, b, c = (1e3 * value for value in cost.coefficients_s)
-    depths = f"K {cost.depths[0]:g}–{cost.depths[1]:g}"
-    return f"{title}: {a:.3g} + {b:.3g}·K + {c:.3g}·(K+1)·B ms, {depths}, spread {cost.spread:.1%}"
+        yield f"{title}: {cost}"
+    else:
+        a, b, c = (1e3 * value for value in cost.coefficients_s)
+        depths = f"K {cost.depths[0]:g}–{cost.depths[1]:g}"
+        yield f"{title}: {a:.3g} + {b:.3g}·K + {c:.3g}·(K+1)·B ms, {depths}, spread {cost.spread:.1%}"
+    if isinstance(power, str):
+        yield f"{title}: {power}"
+    elif power is not None:
+        yield from _power_lines(title, power)
 
 
-def _calibration(calibration: Calibration) -> dict[str, Json]:
-    timed, held_out = calibration.timed, calibration.held_out
-    choice = timed.choice
-    errors = choice.errors if choice is not None else {}
-    power = calibration.held_out_power
-    return {
-        "profile": calibration.profile.name,
-        "passed": calibration.passed,
-        "threshold": calibration.threshold,
-        "form": str(timed.form),
-        "forms": {str(form): error for form, error in errors.items()},
-        "table_error": None if choice is None else choice.table_error,
-        "recommended_kind": calibration.recommended_kind,
-        "num_cells": len(timed.cells),
-        "repeat_spread": timed.repeat_spread,
-        "figures": [
-            {
-                "path": one.path,
-                "value": one.value,
-                "standard_error": one.standard_error,
-                "low": one.low,
-                "high": one.high,
-                "is_at_bound": one.is_at_bound,
-            }
-            for one in calibration.figures
-        ],
-        "covariance": {
-            "paths": [one.path for one in timed.figures],
-            "matrix": [[float(value) for value in row] for row in timed.covariance],
-        },
-        "not_identified": [
-            {"path": one.path, "held_at": one.value, "reason": one.reason, "measure": one.cells}
-            for one in calibration.not_identified
-        ],
-        "jacobian": {
-            "rank": timed.rank.rank,
-            "num_parameters": timed.rank.num_parameters,
-            "condition": _finite(timed.rank.condition),
-        },
-        "held_out": {
-            "scheme": held_out.scheme,
-            **_slice(held_out.total),
-            "by_phase": [_slice(one) for one in held_out.by_phase()],
-            "by_positions": [_slice(one) for one in held_out.by_positions()],
-        },
-        "held_out_power": None if power is None else _slice(power),
-    }
+def _power_lines(title: str, power: RoundPower) -> Iterator[str]:
+    yield f"{title} under caps: {len(power.rounds)} rounds with watts, spread of times {power.spread:.1%}"
+    yield from _figure_table(power.fit.figures, untold={one.path for one in power.untold})
+    for cells in dict.fromkeys(one.cells for one in power.untold):
+        paths = ", ".join(one.path for one in power.untold if one.cells == cells)
+        yield f"not told by these rounds: {paths}; to tell them measure {cells}"
+    for errors in power.held_out:
+        name = _AXES[errors.axis]
+        if len(errors.values):
+            yield f"  one {name} left out: {len(errors.values)} rounds, {_errors(errors)}"
+        if errors.kept:
+            kept = ", ".join(_or_none(one) for one in errors.kept)
+            yield f"  {name} of {kept} was not left out: the other rounds are too few"
 
 
-def _slice(part: Slice) -> dict[str, Json]:
-    return {"name": part.name, "num_cells": part.num_cells, "error": part.error, "bias": part.bias}
+def _errors(errors: RoundErrors) -> str:
+    found = [
+        f"{_QUANTITIES[name]} {errors.rms(name):.1%} rms (mean {errors.mean(name):+.1%})"
+        for name in QUANTITIES
+    ]
+    return ", ".join(found)
 
 
-def _round_cost(cost: RoundCost | str) -> Json:
-    if isinstance(cost, str):
-        return cost
-    a, b, c = cost.coefficients_s
-    return {
-        "round_s": a,
-        "draft_token_s": b,
-        "position_s": c,
-        "standard_errors_s": [math.sqrt(max(float(cost.covariance[at, at]), 0.0)) for at in range(3)],
-        "spread": cost.spread,
-        "num_rows": cost.num_rows,
-        "depths": list(cost.depths),
-        "batches": list(cost.batches),
-    }
-
-
-def _predictions(found: CellPredictions) -> Iterator[dict[str, Json]]:
+def _step_table(found: CellPredictions) -> Iterator[str]:
     cells = found.cells
-    for index in range(len(cells)):
-        yield {
-            "row": int(cells.row[index]),
-            "device": str(cells.device[index]),
-            "model": cells.models[int(cells.model[index])].name,
-            "dtype": str(cells.dtype[index]),
-            "tp": int(cells.tensor_parallel_size[index]),
-            "phase": str(cells.phase[index]),
-            "positions": int(cells.num_positions[index]),
-            "batch": int(cells.num_sequences[index]),
-            "ctx": int(cells.context_tokens[index]),
-            "t_gpu_us": float(found.time_s[index]) * _US,
-            "low": float(found.low_s[index]) * _US,
-            "high": float(found.high_s[index]) * _US,
-            "power_w": _finite(float(found.power_w[index])),
-            "is_outside": bool(found.is_outside[index]),
-        }
+    yield f"{'row':>6} {'positions':>9} {'batch':>6} {'ctx':>7} {'t_gpu_us':>10}   95 % interval   power_w"
+    for at in range(len(cells)):
+        shape = f"{cells.num_positions[at]:9} {cells.num_sequences[at]:6} {cells.context_tokens[at]:7}"
+        interval = f"{_US * found.low_s[at]:.4g} – {_US * found.high_s[at]:.4g}"
+        note = "   outside what was measured" if found.is_outside[at] else ""
+        time_us, power_w = _US * found.time_s[at], _or_none(found.power_w[at])
+        yield f"{cells.row[at]:6} {shape} {time_us:10.4g}   {interval}   {power_w}{note}"
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _round_table(found: RoundCellPredictions) -> Iterator[str]:
+    cells, said = found.cells, found.said
+    rate, energy_j = said.tokens_per_s(cells), said.energy_per_token_j(cells)
+    columns = (
+        "row",
+        "k",
+        "batch",
+        "power_cap_w",
+        "t_gpu_us",
+        "low",
+        "high",
+        "power_w",
+        "tokens_per_s",
+        "energy_mj",
+    )
+    yield " ".join(f"{name:>{max(len(name), 7)}}" for name in columns)
+    for at in range(len(cells)):
+        values = (
+            cells.row[at],
+            cells.num_speculative_tokens[at],
+            cells.num_sequences[at],
+            cells.power_cap_w[at],
+            _US * said.round_s[at],
+            _US * found.low_s[at],
+            _US * found.high_s[at],
+            said.power_w[at],
+            rate[at],
+            _MJ * energy_j[at],
+        )
+        line = " ".join(
+            f"{_or_none(value):>{max(len(name), 7)}}" for name, value in zip(columns, values, strict=True)
+        )
+        note = f"   outside what was measured: {', '.join(found.outside[at])}" if found.outside[at] else ""
+        yield line + note
+
+
+def _title(target: str) -> str:
+    return f"rounds of {target or 'an unnamed target'}"
+
+
+def _or_none(value: float) -> str:
+    return f"{value:.5g}" if math.isfinite(value) else "–"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.measurements import RoundMeasurements
+from calibrate.regression import reach
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import DomainError
 from specsim.results.statistics import student_quantile
@@ -62,10 +63,9 @@ class RoundCost:
         """Return limits between which one more measured round lies, s, [R] each."""
         centre = self.time_s(num_speculative_tokens, num_sequences)
         design = _design(num_speculative_tokens, num_sequences)
-        law = np.einsum("ri,ij,rj->r", design, self.covariance, design)
         quantile = student_quantile(0.5 + level / 2, max(self.num_rows - 3, 1))
-        reach = quantile * np.sqrt(law + np.square(self.spread * centre))
-        return centre - reach, centre + reach
+        off = reach(design, self.covariance, self.spread * centre, quantile=quantile)
+        return centre - off, centre + off
 
     def speedup(self, num_speculative_tokens: Floats, acceptance_length: Floats, baseline_s: float) -> Floats:
         """Speed-up over a baseline step for one sequence: acceptance length times baseline over round."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 
-from calibrate.columns import KNOWN_COLUMNS, ROUND_COLUMNS, STEP_COLUMNS
+from calibrate.columns import KNOWN_COLUMNS, ROUND_CELL_COLUMNS, ROUND_COLUMNS, STEP_COLUMNS
 from calibrate.declared_rows import DeclaredRows, is_given, nearest_hint
 from calibrate.doubts import dropped_warnings, unit_faults
 from calibrate.measurements import PARTS, PHASES, Measurements, RoundMeasurements, Texts, Trace
@@ -69,7 +69,7 @@ def trace_of(
     warnings
         What the importer has to say already.
     are_timed
-        Steps without a time are unusable; else they are cells to be predicted.
+        Rows without a time are unusable; else they are cells to be predicted.
 
     Raises
     ------
@@ -92,7 +92,8 @@ def trace_of(
         steps = _steps(rows, lookup, are_timed=are_timed)
         dropped += rows.dropped
     if is_round.any():
-        rows = DeclaredRows(table[is_round], ROUND_COLUMNS, header, file, numbers[is_round])
+        columns = ROUND_COLUMNS if are_timed else ROUND_CELL_COLUMNS
+        rows = DeclaredRows(table[is_round], columns, header, file, numbers[is_round])
         rounds = _rounds(rows, lookup)
         dropped += rows.dropped
     noted += dropped_warnings(sorted(dropped), file)

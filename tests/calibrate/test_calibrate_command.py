@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibrate import Measurements, write_trace
+from calibrate import Measurements, RoundMeasurements, write_trace
 from specsim.cli.app import main
 from specsim.hardware import load_profile
+from tests.calibrate.made_up_rounds import FIGURES, grid, made_up
+from tests.calibrate.public_data import needs_data, rms, rtx_5090_rounds
 from tests.calibrate.synthetic import measured, true_profile
 
 EXAMPLE = Path(__file__).parents[2] / "calibrate" / "examples" / "rtx_pro_6000.csv"
@@ -33,6 +35,11 @@ def _write(path: Path, rows: Measurements) -> Path:
     return path
 
 
+def _write_cells(path: Path, **columns: object) -> Path:
+    write_trace(path, pd.DataFrame(columns), header={})
+    return path
+
+
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = measured(true_profile(), seed=21)
@@ -49,18 +56,28 @@ def test_a_trace_becomes_a_profile_with_its_error_and_source(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     profile, picture = tmp_path / "own.yaml", tmp_path / "own.png"
-    cells = tmp_path / "cells.csv"
-    write_trace(
-        cells,
-        pd.DataFrame({"positions": [4, 5000], "batch": [1, 1], "ctx": [1000, 0]}),
-        header={"device": "h100-sxm", "model": "llama-3.1-8b"},
+    rounds = _write_cells(
+        tmp_path / "rounds.csv",
+        device="h100-sxm",
+        k=[1, 3, 5],
+        acceptance_length=1.0,
+        tokens_per_s=[98, 91, 83],
     )
-    assert _run("calibrate", trace, "-o", profile, "--plot", picture, "--json", "--predict", cells) == 0
+    cells = _write_cells(
+        tmp_path / "cells.csv",
+        k=[None, 2, None],
+        positions=[4, None, 5000],
+        ctx=[1000, None, 0],
+        model=["llama-3.1-8b", None, "llama-3.1-8b"],
+    )
+    words = ("-o", profile, "--plot", picture, "--json", "--predict", cells)
+    assert _run("calibrate", trace, rounds, *words) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["passed"]
     assert 0 < report["held_out"]["error"] < 0.1
     assert {part["name"] for part in report["held_out"]["by_phase"]} == {"decode", "verify"}
-    inside, outside = report["predictions"]
+    inside, round_, outside = report["predictions"]
+    assert (round_["k"], round_["power_w"], round_["is_outside"]) == (2.0, None, False)
     assert inside["low"] < inside["t_gpu_us"] < inside["high"]
     assert (inside["is_outside"], outside["is_outside"]) == (False, True)
     written = load_profile(str(profile))
@@ -95,8 +112,130 @@ def test_rounds_alone_are_fitted_and_give_no_profile(
     write_trace(path, table, header={"device": "h200-sxm"})
     assert _run("calibrate", path) == 0
     assert "6 + 0.4·K + 0·(K+1)·B ms, K 1–7" in capsys.readouterr().out
-    assert _run("calibrate", path, "-o", tmp_path / "x.yaml") == 2
-    assert "there is no profile to fit" in capsys.readouterr().err
+    for option in ("-o", "--plot"):
+        assert _run("calibrate", path, option, tmp_path / "x.yaml") == 2
+        assert "there is no profile to fit" in capsys.readouterr().err
+
+
+def _write_rounds(path: Path, rounds: RoundMeasurements) -> Path:
+    """Write rounds with watts, caps and clocks, as far as they have them."""
+    columns = {
+        "k": rounds.num_speculative_tokens,
+        "acceptance_length": rounds.acceptance_length,
+        "tokens_per_s": rounds.tokens_per_s,
+        "mean_power_w": rounds.power_w,
+        "power_cap_w": rounds.power_cap_w,
+        "sm_mhz": rounds.sm_clock_hz / 1e6,
+        "sm_lock_mhz": rounds.sm_lock_hz / 1e6,
+        "mem_mhz": rounds.memory_clock_hz / 1e6,
+    }
+    write_trace(path, pd.DataFrame(columns), header={"device": str(rounds.device[0])})
+    return path
+
+
+def test_rounds_with_watts_give_their_law_under_caps_and_predictions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ((420, None), (250, None), (420, 1200))
+    path = _write_rounds(tmp_path / "rounds.csv", made_up(grid(depths=(0, 3, 6), settings=settings)))
+    cells = _write_cells(
+        tmp_path / "cells.csv", k=[3, 4, 9], power_cap_w=300, acceptance_length=[None, 3.0, 3.0]
+    )
+    cells.write_text(cells.read_text().replace("power_cap_w", "power_cap_w,lenght").replace("300", "300,1"))
+    assert _run("calibrate", path, "--predict", cells, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rounds"][""]["depths"] == [3.0, 6.0]
+    power = report["round_power"][""]
+    figures = {one["path"]: one for one in power["figures"]}
+    assert abs(figures["memory_s"]["value"] - FIGURES["memory_s"]) < 4 * figures["memory_s"]["standard_error"]
+    assert {one["path"] for one in power["not_told"]} >= {"host_s", "host_s_per_draft"}
+    depths, caps = power["held_out"]
+    assert (depths["left_out"], caps["left_out"], caps["kept"]) == ("k", "power_cap_w", [420.0])
+    assert [one["value"] for one in depths["by_value"]] == [0.0, 3.0, 6.0]
+    assert depths["power_w"]["rms"] < 0.05
+    plain, with_tokens, outside = report["predictions"]
+    assert plain["low"] < plain["t_gpu_us"] < plain["high"]
+    assert (plain["tokens_per_s"], plain["energy_mj"], plain["outside"]) == (None, None, [])
+    rate = 1e6 * 3.0 / with_tokens["t_gpu_us"]
+    assert with_tokens["tokens_per_s"] == pytest.approx(rate)
+    assert with_tokens["energy_mj"] == pytest.approx(1e3 * with_tokens["power_w"] / rate)
+    assert (outside["is_outside"], outside["outside"]) == (True, ["k"])
+    assert any("lenght: unknown column, not used" in one for one in report["warnings"])
+
+
+def test_the_report_says_in_words_what_rounds_gave_and_what_cells_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ((420, None), (420, 1200))
+    path = _write_rounds(tmp_path / "rounds.csv", made_up(grid(depths=(0, 3, 6), settings=settings)))
+    cells = _write_cells(tmp_path / "cells.csv", k=[3, 9], power_cap_w=420)
+    assert _run("calibrate", path, "--predict", cells) == 0
+    said = capsys.readouterr().out
+    assert "rounds of an unnamed target under caps: 6 rounds with watts, spread of times" in said
+    assert "not told by these rounds: host_s, host_s_per_draft" in said
+    assert "depth of 0, 3, 6 was not left out: the other rounds are too few" in said
+    first, second = said.splitlines()[-2:]
+    assert first.split()[:4] == ["2", "3", "1", "420"]
+    assert "outside" not in first
+    assert second.endswith("outside what was measured: k")
+
+
+def test_rounds_are_not_predicted_by_steps(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = _write_cells(tmp_path / "cells.csv", k=[2])
+    assert _run("calibrate", trace, "--predict", cells) == 2
+    assert f"{cells}: holds rounds, but {trace} has no rounds to fit" in capsys.readouterr().err
+
+
+def test_cells_that_rounds_cannot_answer_are_one_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_depth = _write_cells(
+        tmp_path / "one.csv", device="rtx-3090", k=[3, 3], acceptance_length=2.0, tokens_per_s=[90, 91]
+    )
+    steps = _write_cells(tmp_path / "steps.csv", positions=[4], ctx=[0], model="llama-3.1-8b")
+    for cells, message in (
+        (steps, f"{steps}: holds steps, but {one_depth} has no steps to fit"),
+        (
+            _write_cells(tmp_path / "round.csv", k=[3]),
+            "the cost of a draft token needs rounds of at least two",
+        ),
+        (
+            _write_cells(tmp_path / "other.csv", k=[3], device="h100"),
+            "device: no rounds on 'h100' were measured",
+        ),
+        (tmp_path / "none.csv", "none.csv: no such file"),
+    ):
+        assert _run("calibrate", one_depth, "--predict", cells) == 2
+        said = capsys.readouterr().err
+        assert message in said
+        assert len(said.splitlines()) == 1
+
+
+@needs_data
+@pytest.mark.verification
+def test_an_rtx_5090_under_a_cap_left_out_is_predicted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds = rtx_5090_rounds()
+    is_test = rounds.power_cap_w == 550.0
+    test = rounds.take(is_test)
+    path = _write_rounds(tmp_path / "rounds.csv", rounds.take(~is_test))
+    cells = _write_cells(
+        tmp_path / "cells.csv",
+        k=test.num_speculative_tokens,
+        power_cap_w=test.power_cap_w,
+        acceptance_length=test.acceptance_length,
+    )
+    assert _run("calibrate", path, "--predict", cells, "--json") == 0
+    found = pd.DataFrame(json.loads(capsys.readouterr().out)["predictions"])
+    drafts = test.num_speculative_tokens > 0
+    assert rms((found["tokens_per_s"].to_numpy() / test.tokens_per_s - 1)[drafts]) <= 0.04
+    assert rms(found["power_w"].to_numpy() / test.power_w - 1) <= 0.03
+    time_us = 1e6 * test.round_s
+    assert ((found["low"] < time_us) & (time_us < found["high"])).mean() >= 0.8
+    assert not found["is_outside"].any()
 
 
 @pytest.mark.parametrize(

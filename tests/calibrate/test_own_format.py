@@ -186,8 +186,33 @@ def test_acceptance_beyond_the_draft_is_refused(tmp_path: Path) -> None:
 
 def test_cells_to_predict_need_no_times(tmp_path: Path) -> None:
     cells = read_cells(_write(tmp_path, _ROWS.drop(columns="t_gpu_us")), defaults=Defaults())
-    assert len(cells) == 12
-    assert np.isnan(cells.time_s).all()
+    assert cells.steps is not None
+    assert cells.rounds is None
+    assert len(cells.steps) == 12
+    assert np.isnan(cells.steps.time_s).all()
+
+
+def test_rounds_to_predict_need_no_rates_and_may_stand_beside_steps(tmp_path: Path) -> None:
+    rounds = pd.DataFrame({"k": [3, 5], "power_cap_w": [400, 500], "acceptance_length": [None, 2.0]})
+    table = pd.concat([_ROWS.drop(columns="t_gpu_us"), rounds], ignore_index=True)
+    cells = read_cells(_write(tmp_path, table), defaults=Defaults())
+    assert cells.steps is not None
+    assert cells.rounds is not None
+    assert len(cells.steps) == 12
+    assert cells.rounds.num_speculative_tokens.tolist() == [3, 5]
+    assert cells.rounds.acceptance_length.tolist() == pytest.approx([np.nan, 2.0], nan_ok=True)
+
+
+def test_a_file_of_idle_windows_holds_nothing_to_predict(tmp_path: Path) -> None:
+    idle = pd.DataFrame({"phase": ["idle"], "energy_mj": [500.0], "window_s": [5.0]})
+    with pytest.raises(ConfigError, match="holds neither steps nor rounds"):
+        read_cells(_write(tmp_path, idle), defaults=Defaults())
+
+
+def test_a_round_to_predict_that_is_wrong_is_refused(tmp_path: Path) -> None:
+    rounds = pd.DataFrame({"k": [3], "acceptance_length": [4.5]})
+    with pytest.raises(ConfigError, match=r"acceptance_length: is more than k \+ 1"):
+        read_cells(_write(tmp_path, rounds), defaults=Defaults())
 
 
 def test_a_cell_to_predict_that_is_wrong_is_refused(tmp_path: Path) -> None:
