@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from specsim.recording.warp import sample
+from specsim.recording.warp import Warp, sample
 from specsim.streams import Purpose, RandomStreams
 
 if TYPE_CHECKING:
-    from specsim.recording.drafts import CausalDraft
+    from torch import nn
+
     from specsim.recording.generate import Continuation
+    from specsim.speculation.trace import DraftSampleMethod
 
 _ROWS_PER_PASS = 64
 _LEAST_REJECTION = 1e-4
@@ -36,6 +38,29 @@ class Extras:
 
 NO_EXTRAS = Extras()
 """The scalars alone."""
+
+
+class TailDraft(Protocol):
+    """A draft that goes on from any text."""
+
+    @property
+    def network(self) -> nn.Module:
+        """What runs."""
+
+    @property
+    def warp(self) -> Warp:
+        """From logits to the law that is drawn from."""
+
+    @property
+    def draft_sample_method(self) -> DraftSampleMethod:
+        """How it draws."""
+
+    @property
+    def extras(self) -> Extras:
+        """What is recorded of it."""
+
+    def next_logits(self, texts: Sequence[Sequence[int]], device: torch.device, width: int) -> torch.Tensor:
+        """Logits after each text, [texts, V]."""
 
 
 def union_columns(
@@ -75,7 +100,7 @@ def union_columns(
 
 @torch.no_grad()
 def tail_columns(
-    draft: CausalDraft, p: torch.Tensor, q: torch.Tensor, continuation: Continuation
+    draft: TailDraft, p: torch.Tensor, q: torch.Tensor, continuation: Continuation
 ) -> Mapping[str, NDArray[np.generic]]:
     """Return what the draft goes on to draft after a rejection at each position, [N, T].
 
