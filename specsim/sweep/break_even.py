@@ -33,7 +33,7 @@ class CurvePoint:
 
 
 Lines: TypeAlias = dict[tuple[Label, ...], list[CurvePoint]]
-"""Estimates along the first axis, by the labels of the other axes."""
+"""Points along the first axis, by the labels of the other axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Crossing:
     """On which side the ratio is above 1: ``below`` or ``above`` the place."""
 
 
-def crossings(estimates: Sequence[CurvePoint], *, is_log: bool = False) -> list[Crossing]:
+def crossings(points: Sequence[CurvePoint], *, is_log: bool = False) -> list[Crossing]:
     """Return all crossings of 1 along an axis, interpolating between neighbouring places.
 
     Parameters
     ----------
-    estimates
+    points
         In the order of their places.
     is_log
         Interpolate in the logarithm of the place.
@@ -64,27 +64,27 @@ def crossings(estimates: Sequence[CurvePoint], *, is_log: bool = False) -> list[
     >>> [(round(c.place, 6), round(c.low, 6), round(c.high, 6), c.gains) for c in crossings(line)]
     [(3.0, 2.5, 3.5, 'below')]
     """
-    place = [math.log(e.place) if is_log else e.place for e in estimates]
+    place = [math.log(point.place) if is_log else point.place for point in points]
     back = math.exp if is_log else float
     found = []
-    for index in _sign_changes(estimates):
-        at = _root(place, [e.mean for e in estimates], index)
-        low, high = _interval(place, estimates, index)
+    for index in _sign_changes(points):
+        at = _root(place, [point.mean for point in points], index)
+        low, high = _interval(place, points, index)
         found.append(
             Crossing(
                 place=back(at),
                 low=None if low is None else back(min(low, at)),
                 high=None if high is None else back(max(high, at)),
-                gains="below" if estimates[index].mean >= 1.0 else "above",
+                gains="below" if points[index].mean >= 1.0 else "above",
             )
         )
     return found
 
 
-def _sign_changes(estimates: Sequence[CurvePoint]) -> Iterator[int]:
+def _sign_changes(points: Sequence[CurvePoint]) -> Iterator[int]:
     """Yield the index before each change between gain (1 counts as one) and loss."""
-    for index in range(len(estimates) - 1):
-        if (estimates[index].mean >= 1.0) != (estimates[index + 1].mean >= 1.0):
+    for index in range(len(points) - 1):
+        if (points[index].mean >= 1.0) != (points[index + 1].mean >= 1.0):
             yield index
 
 
@@ -95,15 +95,15 @@ def _root(place: Sequence[float], value: Sequence[float], index: int) -> float:
 
 
 def _interval(
-    place: Sequence[float], estimates: Sequence[CurvePoint], index: int
+    place: Sequence[float], points: Sequence[CurvePoint], index: int
 ) -> tuple[float | None, float | None]:
     """Return the ends of the places around a crossing at which the interval contains 1."""
-    lows = [e.low for e in estimates if e.low is not None]
-    highs = [e.high for e in estimates if e.high is not None]
-    if len(lows) < len(estimates) or len(highs) < len(estimates):
+    lows = [point.low for point in points if point.low is not None]
+    highs = [point.high for point in points if point.high is not None]
+    if len(lows) < len(points) or len(highs) < len(points):
         return None, None
     # On the side that gains, the lower limit falls to 1; on the side that loses, the upper one rises to it.
-    gains_below = estimates[index].mean >= 1.0
+    gains_below = points[index].mean >= 1.0
     left, right = (lows, highs) if gains_below else (highs, lows)
 
     def leaves(limits: list[float], at: int, *, gaining: bool) -> bool:
@@ -140,7 +140,7 @@ def finer(plan: SweepPlan, lines: Lines) -> SweepPlan:
     plan
         The first axis is the one along which crossings are looked for.
     lines
-        By the labels of the other axes, estimates in the order of their places.
+        By the labels of the other axes, points in the order of their places.
     """
     axis = plan.axes[0]
     others = {point.labels[1:]: point.values[1:] for point in plan.points}

@@ -53,4 +53,5 @@ def _simulated(key: str, scenario: Scenario, runs: Path | None) -> Outcome:
         # One bad point must not end a long sweep; the row names the bug.
         message = f"internal error: {type(error).__name__}: {error}"
         return Outcome.failed(key, message, is_lasting=False, time_s=time.perf_counter() - start_s)
-    return Outcome(key, "", True, time.perf_counter() - start_s, dict(figures(summary)))
+    time_s = time.perf_counter() - start_s
+    return Outcome(key, "", True, time_s, dict(figures(summary)), result.caveats)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from specsim.results.metrics import Metrics
+from specsim.results.reading import Caveat
 from specsim.results.summary import Bounds, Summary
 
 Figure: TypeAlias = bool | int | float | str | list[float] | None
@@ -27,6 +28,8 @@ class Outcome:
     time_s: float
     """How long it took, s; 0 where nothing was simulated."""
     figures: Mapping[str, Figure]
+    caveats: tuple[Caveat, ...]
+    """How wide to read the figures, and what they do not cover."""
 
     @property
     def has_failed(self) -> bool:
@@ -36,7 +39,7 @@ class Outcome:
     @classmethod
     def failed(cls, key: str, error: str, *, is_lasting: bool, time_s: float = 0.0) -> Outcome:
         """Outcome of a run that failed."""
-        return cls(key, " ".join(error.split()) or "failed", is_lasting, time_s, {})
+        return cls(key, " ".join(error.split()) or "failed", is_lasting, time_s, {}, ())
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Figure]]:

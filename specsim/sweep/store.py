@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from specsim.results.reading import Caveat
 from specsim.sweep.outcome import Outcome
 from specsim.writing import is_alive, write_faults, write_whole
 
@@ -26,8 +27,9 @@ class Store:
         """Return the outcome of a key, or None where there is none."""
         try:
             content = json.loads((self.folder / f"{key}.json").read_bytes())
-            outcome = Outcome(**content)
-        except (OSError, ValueError, TypeError):
+            caveats = [Caveat(**{**one, "details": tuple(one["details"])}) for one in content["caveats"]]
+            outcome = Outcome(**{**content, "caveats": tuple(caveats)})
+        except (OSError, ValueError, TypeError, KeyError):
             # Absent, or from a machine that went down before the file reached its disk: simulated anew.
             return None
         return outcome if outcome.key == key else None

@@ -21,6 +21,7 @@ from specsim.scenario.load import completed, document_of, with_settings
 from specsim.streams import RandomStreams
 from specsim.sweep import break_even, sensitivity, tornado
 from specsim.sweep.axes import Axis
+from specsim.sweep.caveats import SharedCaveat, shared_caveats
 from specsim.sweep.design import (
     Point,
     grid,
@@ -266,9 +267,16 @@ class SweepJob:
             traces=cast(JsonValue, traces),
             metric=self.metric,
             base=cast(JsonValue, plan.base.data),
+            caveats=cast(JsonValue, [asdict(caveat) for caveat in self._caveats(plan, rows)]),
         )
         table = rows.table(plan, self.seed, about)
         return replace(table, about={**about, "analysis": self._analysis(plan, rows, table)})
+
+    def _caveats(self, plan: SweepPlan, rows: Rows) -> list[SharedCaveat]:
+        labels = {
+            axis.key: [point.labels[number] for point in plan.points] for number, axis in enumerate(plan.axes)
+        }
+        return shared_caveats(rows.caveats(), labels, is_replicated=self.repeats.num_first > 1)
 
     def _analysis(self, plan: SweepPlan, rows: Rows, table: SweepTable) -> JsonValue:
         keys = [axis.key for axis in plan.axes]

@@ -7,13 +7,15 @@ then the figures by dotted name, such as ``speedup.tpot`` or ``speculation.p99_t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from specsim.errors import DomainError
+from specsim.results.reading import Caveat
+from specsim.sweep.order import merged
 from specsim.sweep.outcome import Figure, Outcome
 from specsim.sweep.plan import Case, SweepPlan
 
@@ -108,6 +110,7 @@ class Rows:
 
     _rows: dict[Case, _Row] = field(default_factory=dict)
     _places: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
+    _caveats: dict[tuple[Caveat, ...], tuple[Caveat, ...]] = field(default_factory=dict)
     num_failed: int = 0
     num_retryable: int = 0
     """Failures that a rerun may mend, such as a worker that died."""
@@ -121,7 +124,8 @@ class Rows:
         assert case not in self._rows, f"{case} came out twice"
         names = tuple(outcome.figures)
         places = self._places.setdefault(names, {name: place for place, name in enumerate(names)})
-        self._rows[case] = _Row(outcome.key, outcome.error, places, tuple(outcome.figures.values()))
+        caveats = self._caveats.setdefault(outcome.caveats, outcome.caveats)
+        self._rows[case] = _Row(outcome.key, outcome.error, places, tuple(outcome.figures.values()), caveats)
         self.num_failed += outcome.has_failed
         self.num_retryable += not outcome.is_lasting
 
@@ -132,6 +136,15 @@ class Rows:
         while (row := self._rows.get(Case(point, replication))) is not None:
             found.append(next((row.figure(name) for name in meanings(metric) if name in row.places), None))
             replication += 1
+        return found
+
+    def caveats(self) -> dict[int, list[Caveat]]:
+        """Return by point what limits the reading of its runs; a point without figures is left out."""
+        found: dict[int, list[Caveat]] = {}
+        for case, row in sorted(self._rows.items()):
+            if row.caveats:
+                known = found.setdefault(case.point, [])
+                known += [caveat for caveat in row.caveats if caveat not in known]
         return found
 
     def table(self, plan: SweepPlan, seed: int, about: Mapping[str, JsonValue]) -> SweepTable:
@@ -162,7 +175,7 @@ class Rows:
                 # A seed that is varied has its column already, replications counted.
                 continue
             columns[key] = _uniform([plan.points[case.point].labels[index] for case in cases])
-        for name in _in_order(dict.fromkeys(tuple(row.places) for row in rows)):
+        for name in merged(dict.fromkeys(tuple(row.places) for row in rows)):
             columns[name] = [row.figure(name) for row in rows]
         return SweepTable(tuple(axes), columns, about)
 
@@ -174,6 +187,7 @@ class _Row:
     places: Mapping[str, int]
     """Where the figure of each name stands among the values."""
     values: tuple[Figure, ...]
+    caveats: tuple[Caveat, ...]
 
     def figure(self, name: str) -> Figure:
         place = self.places.get(name)
@@ -195,17 +209,3 @@ def _uniform(labels: Sequence[Figure]) -> list[Figure]:
         is_whole = all(isinstance(label, int) for label in labels)
         return [label if is_whole else float(label) for label in labels]  # type: ignore[arg-type]
     return ["null" if label is None else str(label) for label in labels]
-
-
-def _in_order(lists: Iterable[tuple[str, ...]]) -> list[str]:
-    """Merge lists of names, each in its own order: a name that only some rows have keeps its place."""
-    merged: list[str] = []
-    for names in lists:
-        place = 0
-        for name in names:
-            if name in merged:
-                place = merged.index(name) + 1
-            else:
-                merged.insert(place, name)
-                place += 1
-    return merged

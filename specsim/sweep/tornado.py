@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from specsim.errors import DomainError
 from specsim.scenario import Scenario
 from specsim.sweep.axes import Axis, Label, Value
 from specsim.sweep.design import Point
+
+LEFT_OUT = "left out"
+"""What a key that the scenario lacks is called where it is varied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def tornado_bars(points: Sequence[Point], values: Sequence[float | None], keys: 
 
 
 def _at(dump: Mapping[str, object], key: str) -> Label:
-    """Return the scenario's own value at a key, None where it is no number or word."""
+    """Return what the scenario's own value at a key is called in a table."""
     value: object = dump
     for step in key.split("."):
         if isinstance(value, Mapping):
@@ -89,5 +93,9 @@ def _at(dump: Mapping[str, object], key: str) -> Label:
         elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
             value = value[int(step)]
         else:
-            return None
-    return value if isinstance(value, (bool, int, float, str)) else None
+            return LEFT_OUT
+    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        return str(value["name"])
+    if value is None:
+        return LEFT_OUT
+    return value if isinstance(value, (bool, int, float, str)) else json.dumps(value)

@@ -40,7 +40,7 @@ def _rows(values: list[float | None]) -> Rows:
         outcome = (
             Outcome.failed("k", "no", is_lasting=True)
             if value is None
-            else Outcome("k", "", True, 0.0, {"x": value})
+            else Outcome("k", "", True, 0.0, {"x": value}, ())
         )
         rows.add(Case(0, replication), outcome)
     return rows

@@ -108,6 +108,17 @@ def test_a_tornado_of_a_sweep_leaves_all_other_keys_as_they_are() -> None:
     assert analysis["tornado"][0]["crosses_one"] is True  # type: ignore[index, call-overload]
 
 
+def test_a_tornado_calls_the_middle_by_its_name_or_left_out() -> None:
+    axes = [
+        parse_axis("cost.usd_per_hour=.5,2"),
+        parse_axis("hardware.target=l4,h100-sxm"),
+        parse_axis("K=1,8"),
+    ]
+    points = tornado_points(axes, load_scenario("laptop"))
+    assert points[0].labels == ("left out", "m4-max", 4)
+    assert points[1].labels == (0.5, "m4-max", 4)
+
+
 def test_a_tornado_without_a_middle_is_refused() -> None:
     points = tornado_points([parse_axis("K=1,3")], load_scenario(SMALL))
     with pytest.raises(DomainError, match="nothing to compare with"):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specsim.errors import ConfigError
+from specsim.results.reading import Caveat
 from specsim.sweep.outcome import Outcome
 from specsim.sweep.store import Store
 from specsim.writing import is_alive
@@ -31,7 +32,8 @@ def test_what_is_read_is_what_was_put(
     tmp_path_factory: pytest.TempPathFactory, figures: dict, error: str, time_s: float
 ) -> None:
     store = Store(tmp_path_factory.mktemp("store") / "new")
-    outcome = Outcome(KEY, error, True, time_s, figures)
+    caveats = (Caveat("Recorded on {}.", ("a pair",)), Caveat("Rough.", is_of_prompts=True))
+    outcome = Outcome(KEY, error, True, time_s, figures, caveats)
     store.put(outcome)
     assert store.get(KEY) == outcome
     assert [path.name for path in store.folder.iterdir()] == [f"{KEY}.json"]
@@ -68,7 +70,7 @@ def test_what_a_dead_process_was_writing_is_removed(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
-        Store(tmp_path / "file").put(Outcome(KEY, "", True, 0.0, {}))
+        Store(tmp_path / "file").put(Outcome(KEY, "", True, 0.0, {}, ()))
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

@@ -15,10 +15,11 @@ from specsim.errors import ConfigError, DomainError
 from specsim.scenario import load_scenario
 from specsim.sweep import SweepTable
 from specsim.sweep.files import check_sweep_folder, finished, read_sweep, write_sweep
+from specsim.sweep.order import merged
 from specsim.sweep.outcome import Outcome, figures
 from specsim.sweep.plan import Case
 from specsim.sweep.sweep import SweepJob
-from specsim.sweep.table import Rows, _in_order
+from specsim.sweep.table import Rows
 from tests.sweep.small import RATES, SMALL
 
 JOB = SweepJob.of(SMALL, ["K=0..1", RATES])
@@ -31,7 +32,7 @@ def test_rows_come_in_the_order_of_points_whatever_the_order_of_outcomes(cases: 
     for case in cases:
         extra = {"baseline.odd": 1.0} if case.point % 2 else {"baseline.even": 2.0, "baseline.last": 3.0}
         figures = {"speedup.tpot": case.point + case.replication / 10, **extra}
-        rows.add(case, Outcome("k", "", True, 0.1, figures))
+        rows.add(case, Outcome("k", "", True, 0.1, figures, ()))
     table = rows.table(JOB.plan, 5, {})
     assert table.columns["point"] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert table.columns["replication"] == [0, 1] * 6
@@ -43,14 +44,14 @@ def test_rows_come_in_the_order_of_points_whatever_the_order_of_outcomes(cases: 
 
 def test_a_case_that_comes_out_twice_is_a_bug() -> None:
     rows = Rows()
-    rows.add(Case(0, 0), Outcome("k", "", True, 0.1, {}))
+    rows.add(Case(0, 0), Outcome("k", "", True, 0.1, {}, ()))
     with pytest.raises(AssertionError, match="twice"):
-        rows.add(Case(0, 0), Outcome("k", "", True, 0.1, {}))
+        rows.add(Case(0, 0), Outcome("k", "", True, 0.1, {}, ()))
 
 
 def test_a_failed_run_is_a_row_with_its_error_and_no_figures() -> None:
     rows = Rows()
-    rows.add(Case(0, 0), Outcome("k", "", True, 0.1, {"speedup.tpot": 1.5}))
+    rows.add(Case(0, 0), Outcome("k", "", True, 0.1, {"speedup.tpot": 1.5}, ()))
     rows.add(Case(1, 0), Outcome.failed("", "no good", is_lasting=True))
     table = rows.table(JOB.plan, 0, {})
     assert table.columns["status"] == ["ok", "failed"]
@@ -62,16 +63,16 @@ def test_a_failed_run_is_a_row_with_its_error_and_no_figures() -> None:
 def test_a_varied_seed_is_the_seed_of_its_rows() -> None:
     rows = Rows()
     for case in (Case(0, 0), Case(1, 1)):
-        rows.add(case, Outcome("k", "", True, 0.1, {}))
+        rows.add(case, Outcome("k", "", True, 0.1, {}, ()))
     assert rows.table(SweepJob.of(SMALL, ["seed=10,20"]).plan, 3, {}).columns["seed"][:2] == [10, 21]
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefg"), unique=True).map(sorted).map(tuple), max_size=5))
 def test_merged_names_keep_the_order_of_every_list(lists: list[tuple[str, ...]]) -> None:
-    merged = _in_order(lists)
-    assert sorted(merged) == sorted({name for names in lists for name in names})
+    found = merged(lists)
+    assert sorted(found) == sorted({name for names in lists for name in names})
     for names in lists[:1]:
-        assert [name for name in merged if name in names] == list(names)
+        assert [name for name in found if name in names] == list(names)
 
 
 def test_a_short_name_is_speculation_first_then_the_baseline() -> None:
