@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from specsim.report.figures import Plot
+from specsim.report.numbers import figure
 from specsim.report.plots import plot_break_even, plot_effects, plot_tornado
-from specsim.report.plots.labels import label, sentence, short_value, words
+from specsim.report.plots.labels import label, sentence, words
+from specsim.report.plots.values import short_value
 from specsim.sweep.table import SweepTable
 
 if TYPE_CHECKING:
@@ -116,8 +118,8 @@ def _tornado(sweep: SweepTable) -> Iterator[Plot]:
     yield Plot(
         "tornado",
         f"What moves {words(metric)}",
-        f"{center:.3g} as the scenario is; {words(most['key'])} moves it most, from {_figure(most['at_low'])}"
-        f" to {_figure(most['at_high'])}."
+        f"{figure(center)} as the scenario is; {words(most['key'])} moves it most,"
+        f" from {figure(most['at_low'])} to {figure(most['at_high'])}."
         + (f" Alone across 1: {', '.join(turning)}." if turning else " None alone takes it across 1."),
         lambda axes: plot_tornado(table.assign(parameter=named), axes, value=metric, center=float(center)),
         height_in=1.4 + 0.5 * len(table),
@@ -138,7 +140,7 @@ def _effects(sweep: SweepTable) -> Iterator[Plot]:
         share = (
             f"{100 * most['other']:.0f} % of the variance"
             if design == "sobol"
-            else f"{most['main']:.2g} a step"
+            else f"{figure(most['main'], digits=2)} a step"
         )
         yield Plot(
             design,
@@ -149,7 +151,3 @@ def _effects(sweep: SweepTable) -> Iterator[Plot]:
             ),
             height_in=1.6 + 0.45 * len(table),
         )
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.3g}"

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from specsim.hardware import DeviceCost, ModelSpec
 from specsim.report.columns import print_columns
+from specsim.report.numbers import ABSENT, figure
 
 _WITHHELD = "withheld"
 
@@ -18,13 +19,13 @@ def print_devices(rows: Sequence[DeviceCost], stream: TextIO, *, show_estimated_
     cells = [
         (
             row.name,
-            f"{1e3 * row.limit_s:.2f}",
-            _figure(row.token_s, scale=1e3),
-            "-" if row.token_s is None else f"{100 * row.limit_s / row.token_s:.0f}",
+            figure(1e3 * row.limit_s),
+            ABSENT if row.token_s is None else figure(1e3 * row.token_s),
+            ABSENT if row.token_s is None else f"{100 * row.limit_s / row.token_s:.0f}",
             f"{row.parallel_positions:.0f}",
             _energy(row, show_estimated_energy=show_estimated_energy),
-            _guessed(_figure(row.usd_per_hour), is_guess=row.is_price_estimated),
-            _guessed(_figure(row.usd_per_mtok), is_guess=row.is_price_estimated),
+            _guessed(figure(row.usd_per_hour), is_guess=row.is_price_estimated),
+            _guessed(figure(row.usd_per_mtok), is_guess=row.is_price_estimated),
             _times(row),
             "; ".join(_remarks(row)),
         )
@@ -71,15 +72,11 @@ def _times(row: DeviceCost) -> str:
 def _energy(row: DeviceCost, *, show_estimated_energy: bool) -> str:
     if row.token_j is not None and not row.is_energy_shown and not show_estimated_energy:
         return _WITHHELD
-    return _guessed(_figure(row.token_j), is_guess=bool(row.guessed_energy_fraction))
+    return _guessed(figure(row.token_j), is_guess=bool(row.guessed_energy_fraction))
 
 
-def _guessed(figure: str, *, is_guess: bool) -> str:
-    return f"~{figure}" if is_guess and figure != "-" else figure
-
-
-def _figure(value: float | None, *, scale: float = 1.0) -> str:
-    return "-" if value is None else f"{value * scale:.3g}"
+def _guessed(text: str, *, is_guess: bool) -> str:
+    return f"~{text}" if is_guess and text != ABSENT else text
 
 
 def _billions(count: int) -> str:

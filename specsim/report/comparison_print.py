@@ -7,6 +7,7 @@ from typing import TextIO
 
 from specsim.config.nodes import shortened
 from specsim.report.columns import print_columns
+from specsim.report.numbers import ABSENT, figure, signed_percent
 from specsim.sweep.changes import Change
 from specsim.sweep.compare import Comparison, Delta
 
@@ -42,8 +43,8 @@ _ABSENT_KEY = "(absent)"
 _MAX_CHANGES = 20
 _LEAST_SHOWN = 1e-4
 """Smallest relative change that is shown."""
-_MOST_WRITTEN_OUT = 1e9
 _DIGITS = 4
+"""Of metrics and, for changes, one fewer: two runs that are compared often differ by little."""
 
 
 def print_comparison(comparison: Comparison, stream: TextIO) -> None:
@@ -128,21 +129,17 @@ def _titles(deltas: Sequence[Delta], is_paired: bool | None) -> list[str]:
 
 def _cells(delta: Delta, num_cells: int) -> list[str]:
     if delta.low is None or delta.high is None:
-        interval = "-"
+        interval = ABSENT
     else:
         interval = f"{_percent(delta.low)} to {_percent(delta.high)}"
     points = [_percent(delta.least), _percent(delta.most)]
-    cells = [delta.metric, _figure(delta.before), _figure(delta.after), _percent(delta.change), interval]
+    sides = [figure(side, digits=_DIGITS) for side in (delta.before, delta.after)]
+    cells = [delta.metric, *sides, _percent(delta.change), interval]
     return [*cells, *points][:num_cells]
 
 
-def _percent(fraction: float | None) -> str:
-    # Rounded first, and -0 made 0, so that nothing is shown as -0.00%.
-    return "-" if fraction is None else f"{round(100 * fraction, 2) + 0.0:+.2f}%"
-
-
-def _figure(value: float) -> str:
-    return f"{value:.0f}" if 9999.5 <= abs(value) < _MOST_WRITTEN_OUT else f"{value:.4g}"
+def _percent(change: float | None) -> str:
+    return ABSENT if change is None else f"{signed_percent(change, decimals=_DIGITS - 2)}%"
 
 
 def _sides(change: Change) -> list[str]:

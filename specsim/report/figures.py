@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specsim.report import run_tables as tables
+from specsim.report.numbers import figure
 from specsim.report.palette import STYLE
 from specsim.report.plots import (
     Ceiling,
@@ -136,7 +137,7 @@ def figure_of(result: SimulationResult) -> Figure:
 
 
 def _parts_plot(parts: pd.DataFrame, metric: str, title: str, quantity: str) -> Plot:
-    totals = ", ".join(f"{arm} {parts[arm].sum():.3g}" for arm in parts.columns)
+    totals = ", ".join(f"{arm} {figure(parts[arm].sum())}" for arm in parts.columns)
     last = parts[parts.columns[-1]]
     wasted = float(last["wasted"] / last.sum())
     share = f", {100 * wasted:.0f} % of it on rejected tokens" if wasted else ""

@@ -23,7 +23,7 @@ from specsim.report.what_if import WhatIf
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SCRIPTS = ("theory.js", "rounds.js", "chart.js", "panel.js")
+_SCRIPTS = ("theory.js", "rounds.js", "chart.js", "panel.js", "wide.js")
 _WIDTH_IN = 4.8
 
 
@@ -56,6 +56,9 @@ class Section:
     tables: Sequence[HtmlTable] = ()
     figures: Sequence[HtmlFigure] = ()
     lines: Sequence[str] = ()
+    """Notes below the tables."""
+    remarks: Sequence[str] = ()
+    """Sentences, one an item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Page:
     verdict: str
     sections: Sequence[Section]
     what_if: WhatIf | None
+    what_if_note: str
+    """What the panel opens at."""
     provenance: Sequence[tuple[str, str]]
     notes: Sequence[tuple[str, Sequence[str]]] = ()
     """Headings with their sentences."""
@@ -98,6 +103,8 @@ def render(page: Page) -> str:
             "title": section.title,
             "tables": section.tables,
             "lines": section.lines,
+            "remarks": section.remarks,
+            "is_filled": any((section.tables, section.figures, section.lines, section.remarks)),
             # Drawn by matplotlib from our own tables; text in it is escaped there.
             "figures": [
                 {
@@ -117,6 +124,7 @@ def render(page: Page) -> str:
         verdict=page.verdict,
         sections=sections,
         what_if=page.what_if,
+        what_if_note=page.what_if_note,
         what_if_json=Markup(_json_in_html(page.what_if)),
         provenance=page.provenance,
         notes=page.notes,

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from specsim.report.figures import run_plots
 from specsim.report.html import HtmlTable, Page, Section, draw, render
+from specsim.report.opening import Met, opening, opening_note
 from specsim.report.run_files import Run
 from specsim.report.tables import (
     breakdown_rows,
@@ -15,13 +16,8 @@ from specsim.report.tables import (
     speedup_line,
 )
 from specsim.report.what_if import WhatIf, shipped_devices, what_if
-from specsim.results.metrics import Metrics
-from specsim.results.summary import number
 from specsim.results.writer import config_yaml
 from specsim.scenario import Scenario
-
-_DEFAULT_ACCEPTANCE = 0.7
-"""Where the slider begins if nothing was drafted."""
 
 
 def run_report(run: Run) -> str:
@@ -38,6 +34,7 @@ def run_report(run: Run) -> str:
     if summary["speedup"] is not None:
         lines.append(speedup_line(summary["speedup"]))
     head, rows = breakdown_rows(summary)
+    panel = what_if_of(run, scenario)
     page = Page(
         title=scenario.name,
         description=scenario.description,
@@ -58,7 +55,8 @@ def run_report(run: Run) -> str:
             ),
             Section("figures", "In pictures", figures=draw(run_plots(run))),
         ),
-        what_if=what_if_of(run, scenario),
+        what_if=panel,
+        what_if_note=opening_note(panel, "this run"),
         provenance=[
             *_provenance(summary["provenance"]),
             ("seed", str(summary["seed"])),
@@ -77,39 +75,16 @@ def run_report(run: Run) -> str:
 
 def what_if_of(run: Run, scenario: Scenario) -> WhatIf:
     """Return the tables of the live panel, which begins where the run was."""
-    metrics = run.summary["speculation"] or run.summary["baseline"]
+    summary = run.summary
+    gain = summary["speedup"]["tpot"]["mean"] if summary["speedup"] else None
+    met = Met.of(summary["baseline"], summary["speculation"] or {}, gain)
     context = run.requests["num_prompt_tokens"] + run.requests["num_output_tokens"] / 2
     return what_if(
         scenario,
         context_tokens=round(float(context.mean())),
-        acceptance_rate=fitted_acceptance(metrics, scenario.num_speculative_tokens),
-        batch=round(number(metrics, "mean_decode_batch") or 1.0),
+        start=opening(scenario, met),
         devices=shipped_devices(),
     )
-
-
-def fitted_acceptance(metrics: Metrics, lookahead: int) -> float:
-    """Return the rate at which the closed form gives the run's tokens a round, to two decimals.
-
-    Solves Equation 1 of Leviathan et al. (2023) for α by bisection; where nothing was drafted, 0.7.
-
-    Parameters
-    ----------
-    metrics
-        Of the speculative arm.
-    lookahead
-        Draft tokens a round.
-    """
-    from specsim.speculation.theory import expected_tokens
-
-    length = number(metrics, "spec_decode_acceptance_length")
-    if length is None or lookahead == 0:
-        return _DEFAULT_ACCEPTANCE
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if expected_tokens(middle, lookahead) < length else (low, middle)
-    return round(low, 2)
 
 
 def _provenance(found: dict[str, JsonValue]) -> list[tuple[str, str]]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.report.figures import Plot
+from specsim.report.numbers import figure
 from specsim.report.plots import plot_map
-from specsim.report.plots.labels import named_value, sentence, words
+from specsim.report.plots.labels import sentence, words
+from specsim.report.plots.values import named_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,14 +19,14 @@ if TYPE_CHECKING:
 _LOOKAHEAD = "speculative_config.num_speculative_tokens"
 _MOST_MAPS = 4
 """Values of a third axis that each have a map."""
-_MOST_CELLS = 60
+_MOST_CELLS = 250
 """Columns or rows of a map that can be seen."""
 
 
 def sweep_maps(
     points: pd.DataFrame, ratio: str, varied: Sequence[str], *, loads: Sequence[str]
 ) -> Iterator[Plot]:
-    """Yield maps of a ratio over two or three axes, as far as their cells can be seen.
+    """Yield maps of a ratio over two or three axes, unless `why_no_map` says why not.
 
     Over three, the lookahead is taken at its best; of another third axis each value has a map, up to four.
 
@@ -39,18 +41,50 @@ def sweep_maps(
     loads
         Axes that lie across where they are varied.
     """
-    if len(varied) == 2 and max(points[axis].nunique() for axis in varied) <= _MOST_CELLS:
-        yield _map(points, ratio, _across_last(points, varied, loads))
-    elif len(varied) == 3 and _LOOKAHEAD in varied:
-        yield from _best_lookahead(
-            points, ratio, _across_last(points, [a for a in varied if a != _LOOKAHEAD], loads)
+    if not 2 <= len(varied) <= 3 or why_no_map(points, varied, loads=loads):
+        return
+    third = _third(points, varied, loads)
+    axes = _across_last(points, [axis for axis in varied if axis != third], loads)
+    if third is None:
+        yield _map(points, ratio, axes)
+    elif third == _LOOKAHEAD:
+        yield from _best_lookahead(points, ratio, axes)
+    else:
+        for number, (value, rows) in enumerate(points.groupby(third, observed=True)):
+            yield _map(rows, ratio, axes, where=f", {named_value(third, value)}", name=f"-{number}")
+
+
+def why_no_map(points: pd.DataFrame, varied: Sequence[str], *, loads: Sequence[str]) -> str:
+    """Return why there is no map over two or three axes, as a sentence; empty if there is one.
+
+    Parameters
+    ----------
+    points, varied, loads
+        As for `sweep_maps`.
+    """
+    third = _third(points, varied, loads)
+    counts = {axis: points[axis].nunique() for axis in varied}
+    if third is not None and third != _LOOKAHEAD and counts[third] > _MOST_MAPS:
+        return (
+            f"No maps: {words(third)} has {counts[third]} values, and of up to {_MOST_MAPS} each has its own;"
+            " the table of points has them all."
         )
-    elif len(varied) == 3:
-        third = min((axis for axis in varied if axis not in loads), key=lambda axis: points[axis].nunique())
-        others = _across_last(points, [axis for axis in varied if axis != third], loads)
-        groups = list(points.groupby(third, observed=True))
-        for number, (value, rows) in enumerate(groups if len(groups) <= _MOST_MAPS else []):
-            yield _map(rows, ratio, others, where=f", {named_value(third, value)}", name=f"-{number}")
+    wide = [axis for axis in varied if axis != third and counts[axis] > _MOST_CELLS]
+    if wide:
+        return (
+            f"No map: {words(wide[0])} has {counts[wide[0]]} values, and cells of more than {_MOST_CELLS}"
+            " cannot be seen; the table of points has them all."
+        )
+    return ""
+
+
+def _third(points: pd.DataFrame, varied: Sequence[str], loads: Sequence[str]) -> str | None:
+    """Return the axis of three that no map has: the lookahead, else the one of fewest values."""
+    if len(varied) < 3:
+        return None
+    if _LOOKAHEAD in varied:
+        return _LOOKAHEAD
+    return min((axis for axis in varied if axis not in loads), key=lambda axis: points[axis].nunique())
 
 
 def _across_last(points: pd.DataFrame, axes: Sequence[str], loads: Sequence[str]) -> list[str]:
@@ -93,7 +127,7 @@ def _plot(table: pd.DataFrame, ratio: str, axes: tuple[str, str], title: str, na
     return Plot(
         name.replace(".", "-"),
         title,
-        f"Above 1 in {gains} of {int(known.sum())} cells, most {values[row, column]:.3g}"
+        f"Above 1 in {gains} of {int(known.sum())} cells, most {figure(values[row, column])}"
         f" at {named_value(y, table.index[row])}, {named_value(x, table.columns[column])}.{line}{note}",
         lambda axes: plot_map(table, axes, x=x, y=y, value=ratio),
         height_in=_height_in(table),

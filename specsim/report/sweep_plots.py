@@ -10,9 +10,11 @@ import numpy as np
 from specsim.arrays import Bools, Floats
 from specsim.report.analysis_plots import analysis_plots, found_crossings, place_in_words
 from specsim.report.figures import Plot
+from specsim.report.numbers import figure
 from specsim.report.plots import plot_against_batch, plot_pareto, plot_spread
-from specsim.report.plots.labels import named_value, sentence, short_value, words
-from specsim.report.sweep_maps import sweep_maps
+from specsim.report.plots.labels import sentence, words
+from specsim.report.plots.values import named_value, short_value
+from specsim.report.sweep_maps import sweep_maps, why_no_map
 from specsim.sweep.break_even import CurvePoint, crossings
 from specsim.sweep.sweep import SENSITIVITY_DESIGNS
 from specsim.sweep.table import SweepTable
@@ -25,6 +27,8 @@ _LOADS = ("workload.max_concurrency", "workload.request_rate")
 """Axes that lie across where they are varied."""
 _FILLED_DESIGNS = ("grid", "zip")
 """Designs whose points lie on lines along an axis."""
+_MOST_AXES = 3
+"""Axes that lines and maps can show."""
 _MOST_LINES = 8
 """Lines of one plot that can be told apart."""
 _MOST_BANDS = 2
@@ -41,14 +45,11 @@ def sweep_plots(sweep: SweepTable) -> Iterator[Plot]:
     What the analysis found comes first; then lines over one axis and maps over two or three of a grid, or
     the spread over each axis of a sample; then latency against throughput.
     """
-    points = axis_frame(sweep)
-    points = points[points["status"] == "ok"]
+    points, varied = _drawn(sweep)
     ratios = [name for name in _RATIOS if _is_known(points, name)]
-    # Seeds are replications by another name: a plot shows their mean.
-    varied = [axis for axis in sweep.axes if axis != "seed" and len(points[axis].unique()) > 1]
     design = sweep.about.get("design")
     yield from analysis_plots(sweep)
-    if design in _FILLED_DESIGNS and len(varied) <= 3:
+    if design in _FILLED_DESIGNS and len(varied) <= _MOST_AXES:
         for ratio in ratios:
             yield from _lines(sweep, points, ratio, varied)
             yield from sweep_maps(points, ratio, varied, loads=_LOADS)
@@ -57,6 +58,28 @@ def sweep_plots(sweep: SweepTable) -> Iterator[Plot]:
             yield from _spreads(points, ratio, varied)
     if design not in SENSITIVITY_DESIGNS:
         yield from _pareto(points)
+
+
+def undrawn(sweep: SweepTable) -> Iterator[str]:
+    """Yield what `sweep_plots` leaves out although it was varied, and why, as sentences."""
+    points, varied = _drawn(sweep)
+    design = sweep.about.get("design")
+    if design in _FILLED_DESIGNS and 2 <= len(varied) <= _MOST_AXES:
+        reason = why_no_map(points, varied, loads=_LOADS)
+        if reason:
+            yield reason
+    elif design != "tornado":
+        rest = _spread_axes(points, varied)[_MOST_SPREADS:]
+        if rest:
+            yield f"Not drawn over {', '.join(map(words, rest))}: {_MOST_SPREADS} axes are, the first ones."
+
+
+def _drawn(sweep: SweepTable) -> tuple[pd.DataFrame, list[str]]:
+    """Return the runs that came out, and the axes that differ among them."""
+    points = axis_frame(sweep)
+    points = points[points["status"] == "ok"]
+    # Seeds are replications by another name: a plot shows their mean.
+    return points, [axis for axis in sweep.axes if axis != "seed" and len(points[axis].unique()) > 1]
 
 
 def axis_frame(sweep: SweepTable) -> pd.DataFrame:
@@ -123,8 +146,8 @@ def _lines(sweep: SweepTable, points: pd.DataFrame, ratio: str, varied: list[str
     yield Plot(
         f"{ratio}-lines".replace(".", "-"),
         f"{sentence(words(ratio))} over {words(x)}",
-        f"From {means[ratio].min():.3g} to {means[ratio].max():.3g}, above 1 in {gains} of {len(means)}"
-        f" points.{turns}",
+        f"From {figure(means[ratio].min())} to {figure(means[ratio].max())},"
+        f" above 1 in {gains} of {len(means)} points.{turns}",
         lambda axes: plot_against_batch(
             means, axes, batch=x, series=series, value=ratio, low=low, high=high, crossings=marked
         ),
@@ -143,7 +166,7 @@ def _turns(means: pd.DataFrame, x: str, series: str | None, ratio: str) -> str:
             CurvePoint(float(place), float(mean), None, None)
             for place, mean in rows.sort_values(x)[[x, ratio]].dropna().itertuples(index=False, name=None)
         ]
-        places = [f"{crossing.place:.3g}" for crossing in crossings(line)]
+        places = [figure(crossing.place) for crossing in crossings(line)]
         if places:
             of = "" if series is None else f" ({named_value(series, name)})"
             said.append(f"{' and '.join(places)}{of}")
@@ -151,7 +174,7 @@ def _turns(means: pd.DataFrame, x: str, series: str | None, ratio: str) -> str:
 
 
 def _spreads(points: pd.DataFrame, ratio: str, varied: list[str]) -> Iterator[Plot]:
-    for axis in [axis for axis in varied if _is_number(points, axis)][:_MOST_SPREADS]:
+    for axis in _spread_axes(points, varied)[:_MOST_SPREADS]:
         middle = float(points[axis].median())
         halves = [points[points[axis] < middle][ratio], points[points[axis] >= middle][ratio]]
         shares = [f"{int((half > 1).sum())} of {int(half.notna().sum())}" for half in halves]
@@ -161,6 +184,10 @@ def _spreads(points: pd.DataFrame, ratio: str, varied: list[str]) -> Iterator[Pl
             f"Above 1 in {shares[0]} points below {named_value(axis, middle)}, in {shares[1]} from there on.",
             lambda axes, axis=axis: plot_spread(points, axes, x=axis, value=ratio),  # type: ignore[misc]
         )
+
+
+def _spread_axes(points: pd.DataFrame, varied: list[str]) -> list[str]:
+    return [axis for axis in varied if _is_number(points, axis)]
 
 
 def _pareto(points: pd.DataFrame) -> Iterator[Plot]:
@@ -180,7 +207,8 @@ def _pareto(points: pd.DataFrame) -> Iterator[Plot]:
     yield Plot(
         "pareto",
         "Latency, throughput" + (" and energy" if has_energy else ""),
-        f"{len(best)} of {len(points)} points are beaten in all by none: {' to '.join(dict.fromkeys(ends))}."
+        f"Not dominated (none is better in one and as good in the rest): {len(best)} of {len(points)} points,"
+        f" {' to '.join(dict.fromkeys(ends))}."
         + (" Larger marks: more joules a token." if has_energy else ""),
         lambda axes: plot_pareto(
             marked, axes, x=latency, y=throughput, energy=energy if has_energy else None, is_best="is_best"

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import cast
 
-import numpy as np
 from pydantic import JsonValue
 
 from specsim.config import parse
 from specsim.engine.population import populate
 from specsim.errors import ConfigError
 from specsim.report.html import HtmlTable, Page, Section, draw, render
-from specsim.report.plots.labels import label, named_value, short_value, words
-from specsim.report.sweep_plots import sweep_plots
+from specsim.report.numbers import ABSENT, figure
+from specsim.report.opening import Met, opening, opening_note
+from specsim.report.plots.labels import label, words
+from specsim.report.plots.values import named_value, short_value
+from specsim.report.sweep_plots import sweep_plots, undrawn
+from specsim.report.sweep_words import (
+    best_point,
+    caveat_lines,
+    claim_of,
+    estimate_cell,
+    headline,
+    intervals_line,
+    rows_of_points,
+    same_at_every_point,
+)
 from specsim.report.what_if import WhatIf, shipped_devices, what_if
+from specsim.results.metrics import Metrics
 from specsim.scenario import scenario_of
 from specsim.streams import RandomStreams
+from specsim.sweep.estimates import point_estimates
 from specsim.sweep.table import SweepTable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from specsim.sweep.tornado import LEFT_OUT
 
 _SHOWN = (
-    "verdict.pays",
     "speedup.tpot",
     "speedup.throughput",
     "speedup.energy",
@@ -64,9 +75,8 @@ _HEADS = {
     "other_half_width": "±",
 }
 """Titles of what the analysis found."""
-
-_START_ACCEPTANCE = 0.7
-"""Where the panel's slider begins; a sweep has no one acceptance rate."""
+_FIGURES = ("at_low", "at_high", "main", "main_half_width", "other", "other_half_width")
+"""Of these, the figures; the rest are values of axes and claims."""
 
 
 def sweep_report(sweep: SweepTable) -> str:
@@ -77,61 +87,77 @@ def sweep_report(sweep: SweepTable) -> str:
     sweep
         Its table.
     """
-    points = sweep.frame()
     about = sweep.about
-    panel, without_panel = _what_if(sweep)
+    panel, note = _what_if(sweep)
+    fixed = same_at_every_point(sweep, named_value)
     page = Page(
         title=f"Sweep of {about.get('scenario', 'a scenario')}",
-        description=f"Over {', '.join(map(words, sweep.axes))}.",
-        verdict=_verdict(sweep, points),
+        description=f"Over {', '.join(map(words, sweep.varied or sweep.axes))}. {fixed}".strip(),
+        verdict=headline(sweep, named_value),
         sections=(
-            Section("figures", "In pictures", figures=draw(sweep_plots(sweep))),
-            Section("points", "Every point", tables=(*_analysis_tables(sweep), _point_table(sweep, points))),
+            Section("trust", "How wide to read it", remarks=list(caveat_lines(sweep, named_value))),
+            Section("figures", "In pictures", figures=draw(sweep_plots(sweep)), lines=list(undrawn(sweep))),
+            Section(
+                "points",
+                "Every point",
+                tables=(*_analysis_tables(sweep), _point_table(sweep)),
+                lines=[intervals_line(sweep)],
+            ),
         ),
         what_if=panel,
+        what_if_note="" if panel is None else note,
         provenance=[
             (name.replace("_", " "), str(value))
             for name, value in about.items()
             if isinstance(value, (str, int, float)) and not isinstance(value, bool)
         ],
-        notes=(("Left out", without_panel),),
+        notes=(("Left out", [note] if panel is None else []),),
         configurations=(("How the sweep was made", json.dumps(about, indent=2, ensure_ascii=False)),),
         version=str(about.get("specsim_version", "")),
     )
     return render(page)
 
 
-def _what_if(sweep: SweepTable) -> tuple[WhatIf | None, list[str]]:
-    """Return the live panel's tables for the scenario swept around, or why there are none."""
-    base = sweep.about.get("base")
+def _what_if(sweep: SweepTable) -> tuple[WhatIf | None, str]:
+    """Return the live panel's tables at the point that the verdict names, and what to say of it.
+
+    Without a speed-up it is the first point that came out; where it is no scenario, there is no panel.
+    """
+    best = best_point(sweep)
+    came_out = (row for row, status in enumerate(sweep.columns["status"]) if status == "ok")
+    row = next(came_out, 0) if best is None else best[0]
+    settings = [
+        f"{axis}={sweep.columns[axis][row]}"
+        for axis in sorted(sweep.axes, key=lambda axis: axis.count("."))
+        if sweep.columns[axis][row] != LEFT_OUT
+    ]
     try:
-        scenario = scenario_of(parse(json.dumps(base), file="base of the sweep"))
+        base = parse(json.dumps(sweep.about.get("base")), file="base of the sweep")
+        scenario = scenario_of(base, overrides=settings)
         population = populate(scenario, RandomStreams(scenario.seed))
     except ConfigError as error:
-        return None, [f"No live panel: {' '.join(str(error).split())}"]
+        return None, f"No live panel: {' '.join(str(error).split())}"
+
+    baseline, speculation = (_metrics(sweep, row, arm) for arm in ("baseline", "speculation"))
+    met = Met.of(baseline, speculation, None if best is None else best[1])
     panel = what_if(
         scenario,
         context_tokens=round(population.mean_context_tokens),
-        acceptance_rate=_START_ACCEPTANCE,
-        batch=scenario.max_num_sequences,
+        start=opening(scenario, met),
         devices=shipped_devices(),
     )
-    return panel, []
+    where = "the largest speed-up" if best is not None else "the first point"
+    return panel, opening_note(panel, f"point {sweep.columns['point'][row]}, {where}")
 
 
-def _verdict(sweep: SweepTable, points: pd.DataFrame) -> str:
-    done = points[points["status"] == "ok"]
-    failed = f" {sweep.num_failed} failed." if sweep.num_failed else ""
-    if "speedup.tpot" not in done or not bool(done["speedup.tpot"].notna().any()):
-        return f"{len(points)} runs.{failed}"
-    pays = int((done["verdict.pays"] == True).sum())  # noqa: E712  null is undecided
-    best = done.iloc[int(np.nanargmax(done["speedup.tpot"].to_numpy(dtype=np.float64)))]
-    where = ", ".join(named_value(axis, best[axis]) for axis in sweep.axes)
-    return (
-        f"Speculation pays in {pays} of {len(done)} runs.{failed}"
-        f" Largest speed-up per token: {best['speedup.tpot']:.2f}x at {where}"
-        f" (the largest of {len(done)}: an upper end)."
-    )
+def _metrics(sweep: SweepTable, row: int, arm: str) -> Metrics:
+    """Return the metrics of one arm of a run by their names in its summary."""
+    found = {
+        name.removeprefix(f"{arm}."): values[row]
+        for name, values in sweep.columns.items()
+        if name.startswith(f"{arm}.")
+    }
+    return cast(Metrics, found)
 
 
 def _analysis_tables(sweep: SweepTable) -> Iterator[HtmlTable]:
@@ -143,7 +169,7 @@ def _analysis_tables(sweep: SweepTable) -> Iterator[HtmlTable]:
         if rows:
             along = {"place": f"{words(sweep.axes[0])} at break-even"}
             head = tuple(along.get(key) or _HEADS.get(key) or label(key) for key in rows[0])
-            cells = [tuple(_cell(value) for value in row.values()) for row in rows]
+            cells = [tuple(_cell(key, value) for key, value in row.items()) for row in rows]
             yield HtmlTable(f"{_ANALYSES[name]}: {metric}", head, cells)
 
 
@@ -156,20 +182,39 @@ def _flat(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {**(others if isinstance(others, dict) else {}), **rest}
 
 
-def _point_table(sweep: SweepTable, points: pd.DataFrame) -> HtmlTable:
-    metrics = [name for name in _SHOWN if name in points and bool(points[name].notna().any())]
-    errors = ["error"] if sweep.num_failed else []
-    columns = [*sweep.varied, *metrics, *errors]
+def _point_table(sweep: SweepTable) -> HtmlTable:
+    """Return a row a point: its axes, whether it pays, means over its replications, intervals of ratios."""
+    points = rows_of_points(sweep)
+    shown = [name for name in _SHOWN if any(value is not None for value in sweep.columns.get(name, ()))]
+    estimates = {name: point_estimates(sweep, name) for name in shown}
+    errors = sweep.columns["error"] if sweep.num_failed else None
+
+    def cell(name: str, at: int) -> str:
+        estimate = estimates[name][at]
+        if name.startswith("speedup."):
+            return estimate_cell(estimate)
+        return ABSENT if estimate is None else figure(estimate.mean)
+
     rows = [
-        tuple(_cell(value) for value in row)
-        for row in points[["point", *columns]].itertuples(index=False, name=None)
+        (
+            str(sweep.columns["point"][rows[0]]),
+            *(short_value(sweep.columns[axis][rows[0]]) for axis in sweep.varied),
+            claim_of(sweep, rows),
+            *(cell(name, at) for name in shown),
+            *([] if errors is None else [next((str(e) for e in map(errors.__getitem__, rows) if e), ABSENT)]),
+        )
+        for at, rows in enumerate(points)
     ]
-    return HtmlTable(f"{len(rows)} runs", ("point", *map(label, columns)), rows)
+    head = ("point", *map(label, sweep.varied), "speculation", *map(label, shown))
+    replications = f", {len(sweep)} runs" if len(sweep) > len(points) else ""
+    return HtmlTable(
+        f"{len(points)} points{replications}", (*head, *([] if errors is None else ["error"])), rows
+    )
 
 
-def _cell(value: object) -> str:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return "–"
+def _cell(key: str, value: JsonValue) -> str:
+    if key in _FIGURES and (value is None or isinstance(value, float)):
+        return figure(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return short_value(value)
+    return ABSENT if value is None else short_value(value)

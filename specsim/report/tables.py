@@ -6,8 +6,7 @@ terminal and in a pipe; rich only lays out columns and wraps lines.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -15,12 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from specsim.report.acceptance import acceptance_lines
+from specsim.report.lines import page_width, wrapped
+from specsim.report.numbers import ABSENT, figure, signed_percent, with_interval
 from specsim.report.plots.parts import PART_NAMES
 from specsim.results.metrics import Metrics
 from specsim.results.summary import Bounds, Estimate, Speedup, Summary, number
-
-_PIPE_WIDTH = 80
-_MOST_WRITTEN_OUT = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def print_summary(summary: Summary, stream: TextIO) -> None:
     """Print the verdict, then the tables; as wide as the terminal, 80 columns where there is none."""
     console = Console(
         file=stream,
-        width=None if stream.isatty() else _PIPE_WIDTH,
+        width=page_width(stream),
         color_system=None,
         highlight=False,
         markup=False,
@@ -84,12 +82,7 @@ def print_summary(summary: Summary, stream: TextIO) -> None:
             if isinstance(part, Table):
                 console.print(part)
             else:
-                stream.write(_wrapped(part, console.width) + "\n")
-
-
-def _wrapped(line: str, width: int) -> str:
-    hang = " " * (len(line) - len(line.lstrip(" -")))
-    return textwrap.fill(line, width, subsequent_indent=hang, break_on_hyphens=False)
+                stream.write(wrapped(part, console.width) + "\n")
 
 
 def _comparison(summary: Summary) -> Iterator[Table | str]:
@@ -113,7 +106,7 @@ def comparison_rows(summary: Summary) -> Iterator[tuple[str, ...]]:
     """Yield title, baseline and, with speculation, its value and the change, of every known metric."""
     for row in _ROWS:
         cells = tuple(_cells(summary, row))
-        if any(cell != "-" for cell in cells):
+        if any(cell != ABSENT for cell in cells):
             guess = _GUESSES.get(row.metric)
             is_guess = guess is not None and summary["provenance"].get(guess) is True
             yield (f"est. {row.title.removeprefix('energy, ')}" if is_guess else row.title, *cells)
@@ -146,13 +139,14 @@ def _cells(summary: Summary, row: _Row) -> Iterator[str]:
     baseline, speculation = summary["baseline"], summary["speculation"]
     intervals = summary["intervals"]
     before = number(baseline, row.metric)
-    yield _with_interval(before, intervals["baseline"].get(row.metric), _figure)
+    yield with_interval(before, *_ends(intervals["baseline"].get(row.metric)))
     if speculation is None:
         return
     after = number(speculation, row.metric)
-    yield _with_interval(after, (intervals["speculation"] or {}).get(row.metric), _figure)
+    yield with_interval(after, *_ends((intervals["speculation"] or {}).get(row.metric)))
     change = None if not before or after is None else after / before - 1.0
-    yield _with_interval(change, (intervals["change"] or {}).get(row.metric), _percent, "%")
+    ends = _ends((intervals["change"] or {}).get(row.metric))
+    yield with_interval(change, *ends, show=signed_percent, unit="%")
 
 
 def _breakdown(summary: Summary) -> Iterator[Table | str]:
@@ -182,7 +176,7 @@ def breakdown_rows(summary: Summary) -> tuple[tuple[str, ...], list[tuple[str, .
     rows = []
     for part, name in [*PART_NAMES.items(), (None, "total")]:
         values = [_per_token(arm, metric, part, scale) for _, metric, scale in quantities for arm in arms]
-        rows.append((name, *(_figure(value) for value in values)))
+        rows.append((name, *(figure(value) for value in values)))
     return head, rows
 
 
@@ -197,7 +191,7 @@ def _efficiency(summary: Summary) -> Iterator[Table | str]:
             yield f"Physical limit / simulated decode {title}: {', '.join(shown)}."
     for title, metric, unit in _LIMITS:
         bounds = {name: number(metrics, metric) for name, metrics in arms.items()}
-        shown = [f"{name} {_figure(bound)} {unit}" for name, bound in bounds.items() if bound is not None]
+        shown = [f"{name} {figure(bound)} {unit}" for name, bound in bounds.items() if bound is not None]
         if shown:
             is_guessed = unit == "J" and summary["provenance"]["power_is_estimated"]
             rests = " (on guessed watts)" if is_guessed else ""
@@ -231,38 +225,12 @@ def _plain_table(first: str, *others: str, gap: int = 2) -> Table:
     return table
 
 
-def _with_interval(
-    value: float | None, bounds: Bounds, show: Callable[[float | None], str], unit: str = ""
-) -> str:
-    if value is None:
-        return show(value)
-    shown = show(value)
-    if bounds is None or show(bounds[0]) == show(bounds[1]) == shown:
-        return f"{shown}{unit}"
-    return f"{shown}{unit} [{show(bounds[0])}, {show(bounds[1])}]"
-
-
-def _figure(value: float | None) -> str:
-    """Show three significant digits, from 1000 to 1e9 whole numbers."""
-    if value is None:
-        return "-"
-    if 999.5 <= abs(value) < _MOST_WRITTEN_OUT:
-        return f"{value:.0f}"
-    return f"{value:#.3g}".rstrip(".")
-
-
-def _percent(change: float | None) -> str:
-    """Show percents, with a decimal below ten; -0 is 0."""
-    if change is None:
-        return "-"
-    percent = round(100 * change, 1) + 0.0
-    return f"{percent:+.1f}" if abs(percent) < 10 else f"{percent:+.0f}"
-
-
 def _ratio(estimate: Estimate) -> str:
-    mean = estimate["mean"]
-    bounds = None if estimate["ci_low"] is None else [estimate["ci_low"], estimate["ci_high"] or 0.0]
-    return _with_interval(mean, bounds, lambda value: "-" if value is None else f"{value:.2f}", "x")
+    return with_interval(estimate["mean"], estimate["ci_low"], estimate["ci_high"], unit="x")
+
+
+def _ends(bounds: Bounds) -> tuple[float | None, float | None]:
+    return (None, None) if bounds is None else (bounds[0], bounds[1])
 
 
 def _per_token(metrics: Metrics, metric: str, part: str | None, scale: float) -> float | None:

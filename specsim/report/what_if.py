@@ -61,6 +61,16 @@ class CacheBytes(TypedDict):
     target_bytes: list[Grid]
 
 
+class Start(TypedDict):
+    """Where the sliders begin."""
+
+    acceptance_rate: float
+    lookahead: int
+    batch: int
+    gain: float | None
+    """What was simulated there: speed-up per token; null where it is not known."""
+
+
 class WhatIf(TypedDict):
     """All tables of the live panel."""
 
@@ -75,8 +85,15 @@ class WhatIf(TypedDict):
     """Devices that cannot run this pair of models, and why."""
     cache: CacheBytes | None
     """Null where the cost model counts no bytes."""
-    start: dict[str, float]
-    """Where the sliders begin: acceptance_rate, lookahead, batch."""
+    start: Start
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """What is priced."""
+
+    batches: tuple[int, ...]
+    lookaheads: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +116,7 @@ def what_if(
     scenario: Scenario,
     *,
     context_tokens: int,
-    acceptance_rate: float,
-    batch: int,
+    start: Start,
     devices: Sequence[str] = (),
 ) -> WhatIf:
     """Price rounds of a scenario's models by batch and lookahead on its own device and on others.
@@ -111,13 +127,16 @@ def what_if(
         Models, devices and formats; what it says of requests is not used.
     context_tokens
         Cached tokens of each sequence.
-    acceptance_rate, batch
-        Where the sliders begin.
+    start
+        Where the sliders begin; its batch and lookahead are priced beside `BATCHES` and `LOOKAHEADS`.
     devices
         Names of further profiles for the target; those that cannot run it are listed with the reason.
     """
     own = scenario.hardware.target
-    found = [_costs(scenario, own, context_tokens)]
+    grid = _Grid(
+        tuple(sorted({*BATCHES, start["batch"]})), tuple(range(max(len(LOOKAHEADS), start["lookahead"] + 1)))
+    )
+    found = [_costs(scenario, own, context_tokens, grid)]
     absent = []
     # Costs in target steps belong to a pair of models, not to a device.
     for name in () if isinstance(own, UnitProfile) else devices:
@@ -125,7 +144,7 @@ def what_if(
             profile = load_profile(name)
             if profile == own or isinstance(profile, UnitProfile):
                 continue
-            costs = _costs(scenario, profile, context_tokens)
+            costs = _costs(scenario, profile, context_tokens, grid)
         except (ConfigError, DomainError) as error:
             absent.append(f"{name}: {error}")
             continue
@@ -134,18 +153,14 @@ def what_if(
         else:
             found.append(costs)
     return {
-        "batches": list(BATCHES),
-        "lookaheads": list(LOOKAHEADS),
+        "batches": list(grid.batches),
+        "lookaheads": list(grid.lookaheads),
         "contexts": list(CONTEXTS),
         "context_tokens": context_tokens,
         "devices": found,
         "absent": absent,
-        "cache": _cache_bytes(scenario),
-        "start": {
-            "acceptance_rate": acceptance_rate,
-            "lookahead": scenario.num_speculative_tokens,
-            "batch": max(size for size in BATCHES if size <= max(batch, 1)),
-        },
+        "cache": _cache_bytes(scenario, grid),
+        "start": start,
     }
 
 
@@ -154,10 +169,13 @@ def shipped_devices() -> tuple[str, ...]:
     return names("hardware_profiles")
 
 
-def _costs(scenario: Scenario, profile: Accelerator, context_tokens: int) -> DeviceCosts:
+def _costs(scenario: Scenario, profile: Accelerator, context_tokens: int, grid: _Grid) -> DeviceCosts:
     target, draft = _deployed(scenario, profile)
     notes: list[str] = []
-    rows = [_priced_or_none(scenario, target, draft, batch, context_tokens, notes) for batch in BATCHES]
+    rows = [
+        _priced_or_none(scenario, target, draft, batch, context_tokens, grid.lookaheads, notes)
+        for batch in grid.batches
+    ]
     has_joules = profile.has_power
     profiles = [profile] if draft is None else [profile, draft.profile]
     if has_joules and any(one.is_power_estimated for one in profiles):
@@ -192,22 +210,25 @@ def _priced_or_none(
     draft: Deployed | None,
     batch: int,
     context_tokens: int,
+    lookaheads: Sequence[int],
     notes: list[str],
 ) -> _Priced | None:
     """Price all lookaheads of a batch, or say why the device cannot run it; once for the smallest batch."""
     try:
         if target.resident is not None:
             check_memory(scenario, target, draft, num_sequences=batch, context_tokens=context_tokens)
-        return _priced(target, draft, batch, context_tokens)
+        return _priced(target, draft, batch, context_tokens, lookaheads)
     except (CapacityError, DomainError) as error:
         if not any(note.startswith("batch") for note in notes):
             notes.append(f"batch {batch} and more: {error}")
         return None
 
 
-def _priced(target: Deployed, draft: Deployed | None, batch: int, context_tokens: int) -> _Priced:
+def _priced(
+    target: Deployed, draft: Deployed | None, batch: int, context_tokens: int, lookaheads: Sequence[int]
+) -> _Priced:
     cached: Ints = np.full(batch, context_tokens, dtype=np.int64)
-    lookahead = np.repeat(np.array(LOOKAHEADS, dtype=np.int64)[:, np.newaxis], batch, axis=1)
+    lookahead = np.repeat(np.array(lookaheads, dtype=np.int64)[:, np.newaxis], batch, axis=1)
     nothing = np.zeros_like(lookahead)
     # Nothing is emitted, so that every row is priced at the same context.
     rounds = Rounds(lookahead, lookahead, lookahead + 1, nothing, nothing, nothing.astype(np.bool_))
@@ -233,13 +254,16 @@ def _priced(target: Deployed, draft: Deployed | None, batch: int, context_tokens
     )
 
 
-def _cache_bytes(scenario: Scenario) -> CacheBytes | None:
+def _cache_bytes(scenario: Scenario, grid: _Grid) -> CacheBytes | None:
     target, draft = _deployed(scenario, scenario.hardware.target)
     if isinstance(scenario.hardware.target, UnitProfile):
         return None
     tables: CacheBytes = {"draft_bytes": [], "target_bytes": []}
-    for batch in BATCHES:
-        rows = [_priced_or_none(scenario, target, draft, batch, context, []) for context in CONTEXTS]
+    for batch in grid.batches:
+        rows = [
+            _priced_or_none(scenario, target, draft, batch, context, grid.lookaheads, [])
+            for context in CONTEXTS
+        ]
         tables["draft_bytes"].append(_grid(rows, "draft_bytes"))
         tables["target_bytes"].append(_grid(rows, "target_bytes"))
     return tables

@@ -75,6 +75,23 @@ function controls(window, document) {
   };
 }
 
+// The first table before and after it is scrolled to its end: its hint, its shadow, its first column.
+function sideways(window, document) {
+  const pane = document.querySelector(".scroll");
+  const seen = () => ({
+    hinted: pane.previousElementSibling.checkVisibility(),
+    shadowed: pane.classList.contains("cut"),
+    first: pane.querySelector("tbody th").getBoundingClientRect().left >= pane.getBoundingClientRect().left - 1,
+  });
+  const before = seen();
+  pane.scrollLeft = pane.scrollWidth;
+  pane.dispatchEvent(new window.Event("scroll"));
+  const after = seen();
+  pane.scrollLeft = 0;
+  pane.dispatchEvent(new window.Event("scroll"));
+  return [before, after];
+}
+
 // Move sliders and read what the page then says.
 function sliders(window, document) {
   const get = (id) => document.getElementById(id);

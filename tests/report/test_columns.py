@@ -79,4 +79,4 @@ def test_an_axis_with_one_value_is_said_once() -> None:
     print_sweep(SweepTable(("a.k", "a.fixed"), columns, {}), stream)
     head = next(line for line in stream.getvalue().splitlines() if line.startswith("point"))
     assert head.split()[:3] == ["point", "k", "verdict"]
-    assert "At every point: a.fixed=7." in stream.getvalue()
+    assert "At every point: fixed=7." in stream.getvalue()

@@ -12,8 +12,9 @@ import pytest
 
 from specsim.engine.simulate import simulate
 from specsim.hardware import StepShape, load_profile
-from specsim.report.run_files import run_of
-from specsim.report.run_report import run_report
+from specsim.report.opening import opening_gain
+from specsim.report.run_files import Run, run_of
+from specsim.report.run_report import run_report, what_if_of
 from specsim.scenario import Scenario, load_scenario
 from specsim.speculation import sampling, theory
 from tests.report.chromium import CHROMIUM, Seen, look
@@ -54,6 +55,9 @@ _SCRIPTS = {
       return [1024, 2048].map((context) =>
         window.specsim.bytesPerToken(tables.cache, 1, 2, tables.contexts.indexOf(context), 4, 0.5));""",
     "loaded": "return window.performance.getEntriesByType('resource').length;",
+    "opening": """return ["gain", "batch-value", "lookahead-value", "acceptance-value"].map(
+      (id) => document.getElementById(id).textContent);""",
+    "hints": "return [...document.querySelectorAll('.more')].map((one) => one.checkVisibility());",
     "layout": "return layout(window, document);",
     "contrast": "return contrast(window, document);",
     "controls": "return controls(window, document);",
@@ -71,6 +75,7 @@ def wide(small_report: str, tmp_path_factory: pytest.TempPathFactory) -> Seen:
 def narrow(small_report: str, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     scripts = {
         "layout": "return layout(window, document);",
+        "tables": "return sideways(window, document);",
         "eight": """const count = document.getElementById("num-tokens");
           count.value = "8";
           count.dispatchEvent(new window.Event("input"));
@@ -158,6 +163,25 @@ def test_bytes_of_the_cache_pane_grow_by_the_cache_of_a_token(wide: Seen, small_
     assert far["stepCache"] - near["stepCache"] == grown
     assert far["round"] > far["step"]
     assert far["speculation"] == pytest.approx(far["round"] / (2 * theory.expected_tokens(0.5, 4)))
+
+
+def test_panel_opens_at_the_run(wide: Seen, small_run: Run) -> None:
+    panel = what_if_of(small_run, small_run.scenario)
+    start = panel["start"]
+    gain = opening_gain(panel)
+    assert gain is not None
+    rate = f"{start['acceptance_rate']:.3f}"
+    assert wide.value["opening"] == [f"{gain:.2f}×", str(start["batch"]), str(start["lookahead"]), rate]
+
+
+def test_a_table_wider_than_the_page_says_so_until_its_end_is_seen(narrow: Seen) -> None:
+    before, after = narrow.value["tables"]
+    assert before == {"hinted": True, "shadowed": True, "first": True}
+    assert after == {"hinted": True, "shadowed": False, "first": True}
+
+
+def test_a_table_that_fits_has_no_hint(wide: Seen) -> None:
+    assert wide.value["hints"] == [False, False, False]
 
 
 def test_sliders_redraw_numbers_and_charts(wide: Seen) -> None:

@@ -87,6 +87,24 @@ def test_speedup_against_batch_draws_a_line_a_lookahead_and_break_even(axes: Axe
     assert axes.get_ylabel() == "speed-up per token, ×"
 
 
+def test_of_many_points_few_are_marked_and_the_line_goes_through_all(axes: Axes) -> None:
+    table = pd.DataFrame({"x": np.arange(250.0), "y": np.linspace(0.5, 2.0, 250)})
+    line, *_ = plots.plot_against_batch(table, axes, batch="x", value="y", series=None).get_lines()
+    assert len(np.asarray(line.get_xdata())) == 250
+    assert 250 / line.get_markevery() <= 20  # type: ignore[operator]
+
+
+def test_marks_of_many_points_do_not_cover_one_another(axes: Axes) -> None:
+    few, many = (
+        pd.DataFrame({"x": np.arange(float(count)), "y": np.full(count, 2.0)}) for count in (20, 400)
+    )
+    plots.plot_spread(few, axes, x="x", value="y")
+    plots.plot_spread(many, axes, x="x", value="y")
+    sizes = [float(marks.get_sizes()[0]) for marks in axes.collections if isinstance(marks, PathCollection)]
+    assert sizes[0] * 20 >= sizes[1] * 400 / 2.5
+    assert sizes[1] < sizes[0] / 5
+
+
 def test_interval_is_drawn_as_a_band(axes: Axes) -> None:
     table = _sweep().assign(low=1.0, high=2.0)
     plots.plot_against_batch(table, axes, low="low", high="high")

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from specsim.engine.simulate import simulate
-from specsim.report.sweep_plots import not_dominated, sweep_plots
+from specsim.report.sweep_plots import not_dominated, sweep_plots, undrawn
 from specsim.report.sweep_report import sweep_report
 from specsim.scenario import load_scenario
 from specsim.sweep import SweepJob, SweepTable, in_process
@@ -119,7 +119,7 @@ def test_tables_of_the_analysis_are_in_words() -> None:
     assert "users at once at break-even" in text
     row = re.search(r'<th scope="row">4</th>(.*?)</tr>', text)
     assert row is not None
-    assert re.findall(r"<td>(.*?)</td>", row[1])[:4] == ["9.5", "8", "–", "below"]
+    assert re.findall(r"<td>(.*?)</td>", row[1])[:4] == ["9.5", "8", "-", "below"]
 
 
 def test_keys_that_do_not_vary_have_no_column() -> None:
@@ -127,6 +127,79 @@ def test_keys_that_do_not_vary_have_no_column() -> None:
     columns = {**sweep.columns, "slo.p99_tpot_ms": [50] * len(sweep)}
     text = sweep_report(SweepTable((*sweep.axes, "slo.p99_tpot_ms"), columns, sweep.about))
     assert "p99 tpot, ms" not in text
+
+
+def test_an_axis_of_one_value_is_told_above() -> None:
+    sweep = _sweep()
+    columns = {**sweep.columns, _DEVICE: ["l4"] * len(sweep)}
+    text = sweep_report(SweepTable((*sweep.axes, _DEVICE), columns, sweep.about))
+    assert "At every point: device l4." in text
+
+
+def test_caveats_are_told_once_with_the_points_that_they_are_of() -> None:
+    common = {
+        "text": "All rough.",
+        "num_points": 100,
+        "num_known": 100,
+        "axis": None,
+        "values": [],
+        "points": [],
+    }
+    caveats = [
+        {**common},
+        {**common, "text": "Some guessed.", "num_points": 10, "axis": _BATCH, "values": [512]},
+        {**common, "text": "Few.", "num_points": 50, "axis": _BATCH, "values": [1, 2, 4, 8, 16]},
+        {**common, "text": "Odd.", "num_points": 9, "points": [1, 3, 5, 7, 9]},
+    ]
+    sweep = _sweep()
+    about = {**sweep.about, "caveats": caveats}
+    text = sweep_report(SweepTable(sweep.axes, sweep.columns, about))  # type: ignore[arg-type]
+    for line in (
+        "All rough.",
+        "At users at once 512 (10 of 100 points): Some guessed.",
+        "At users at once 1 to 16 (50 of 100 points): Few.",
+        "At 9 of 100 points (1, 3, 5, 7, 9, …): Odd.",
+    ):
+        assert f"<li>{line}</li>" in text
+
+
+def test_points_have_the_mean_of_their_replications_and_its_interval() -> None:
+    sweep = _sweep()
+    columns = {name: [*values, *values] for name, values in sweep.columns.items()}
+    columns["replication"] = [0] * 100 + [1] * 100
+    text = sweep_report(SweepTable(sweep.axes, columns, sweep.about))
+    assert "100 points, 200 runs" in text
+    assert "intervals over replications" in text
+    assert text.count('<th scope="row">99</th>') == 1
+
+
+def _grid(num_rows: int, num_columns: int) -> SweepTable:
+    count = num_rows * num_columns
+    columns: dict[str, list[object]] = {
+        "point": list(range(count)),
+        "replication": [0] * count,
+        "seed": [0] * count,
+        "key": ["k"] * count,
+        "status": ["ok"] * count,
+        "error": [None] * count,
+        "workload.request_rate": [float(number % num_columns) for number in range(count)],
+        "slo.p99_tpot_ms": [number // num_columns for number in range(count)],
+        "verdict.pays": [True] * count,
+        "speedup.tpot": [1.0 + (number % 7) / 10 for number in range(count)],
+    }
+    about = {"design": "grid", "metric": "speedup.tpot"}
+    return SweepTable(("workload.request_rate", "slo.p99_tpot_ms"), columns, about)  # type: ignore[arg-type]
+
+
+def test_many_columns_are_mapped_without_lines_between_and_too_many_are_told() -> None:
+    (plot,) = sweep_plots(_grid(9, 200))
+    (cells, *_) = plot.draw(Figure().subplots()).collections
+    assert cells.get_array().shape == (9, 200)  # type: ignore[union-attr]
+    assert list(undrawn(_grid(9, 200))) == []
+    assert list(sweep_plots(_grid(9, 300))) == []
+    (reason,) = undrawn(_grid(9, 300))
+    assert "requests/s offered has 300 values" in reason
+    assert reason in sweep_report(_grid(9, 300))
 
 
 def test_panel_around_a_recorded_trace_is_priced_at_the_contexts_of_its_requests() -> None:

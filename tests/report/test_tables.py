@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from specsim.report.tables import _figure, comparison_rows, print_summary, speedup_line, verdict_line
+from specsim.report.tables import comparison_rows, print_summary, speedup_line, verdict_line
 from specsim.results.summary import Summary
 from specsim.results.tariff import Tariff
 from tests.constant_cost import ClosedLoop
@@ -117,11 +117,3 @@ def test_cost_is_a_row_and_a_ratio_and_a_guessed_price_is_marked() -> None:
     unpriced = ClosedLoop().result().summary()
     assert not any("cost" in row[0] for row in comparison_rows(unpriced))
     assert "cost" not in speedup_line(unpriced["speedup"])
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(999.4, "999"), (1234.5, "1234"), (1e300, "1.00e+300"), (1e-300, "1.00e-300"), (0.0, "0.00")],
-)
-def test_no_figure_is_written_out_in_hundreds_of_digits(value: float, shown: str) -> None:
-    assert _figure(value) == shown

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specsim.report.plots.labels import short_value
+from specsim.report.plots.values import short_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 _LOG_FROM = 8.0
 """Values that differ by this factor, and are not equally spaced, have a logarithmic axis."""
+_FULL_SIZED = 50
+"""Marks that do not cover one another at their full size."""
+_MOST_MARKS = 20
+"""Marks along one line that can be told from it."""
 _MOST_TICKS = 9
 """Values that are all written below an axis."""
 
@@ -33,6 +37,28 @@ def legend_below(axes: Axes, num_columns: int, *, drop: float = 0.2, title: str 
         What the names are values of.
     """
     axes.legend(title=title, loc="upper center", bbox_to_anchor=(0.5, -drop), ncols=num_columns, fontsize=8)
+
+
+def mark_share(num_marks: int) -> float:
+    """Return the share of its full area that each of many marks has, so that all are seen.
+
+    Examples
+    --------
+    >>> mark_share(20), mark_share(250)
+    (1.0, 0.2)
+    """
+    return min(1.0, _FULL_SIZED / max(num_marks, 1))
+
+
+def mark_every(num_points: int) -> int:
+    """Return every which point of a line is marked; the line itself goes through all.
+
+    Examples
+    --------
+    >>> mark_every(12), mark_every(250)
+    (1, 13)
+    """
+    return max(1, -(-num_points // _MOST_MARKS))
 
 
 def scale_along(axes: Axes, values: pd.Series[float]) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from specsim.report.palette import look
 from specsim.report.plots.axis import legend_below, scale_along
-from specsim.report.plots.labels import label, named_value, short_value
+from specsim.report.plots.labels import label
+from specsim.report.plots.values import named_value, short_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.report.palette import BLACK, GREY, look
-from specsim.report.plots.axis import legend_below, scale_along
-from specsim.report.plots.labels import label, short_value
+from specsim.report.plots.axis import legend_below, mark_every, mark_share, scale_along
+from specsim.report.plots.labels import label
+from specsim.report.plots.values import short_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +54,7 @@ def plot_against_batch(
             rows[value],
             color=drawn.color,
             marker=drawn.marker,
+            markevery=mark_every(len(rows)),
             linestyle=drawn.dash,
             label=None if name is None else _series_name(series, name),
         )
@@ -107,6 +109,7 @@ def plot_pareto(
         sizes = np.full(len(rows), 40.0)
         if energy is not None and largest > 0.0:
             sizes = 20.0 + 180.0 * rows[energy].to_numpy(dtype=np.float64) / largest
+        sizes *= mark_share(len(points))
         axes.scatter(
             rows[x],
             rows[y],

@@ -1,10 +1,6 @@
-"""Axis labels: what a metric or a key is called in a figure, with its unit, and its values as shown."""
+"""Labels: what a metric or a key is called in a figure, with its unit."""
 
 from __future__ import annotations
-
-import json
-import math
-from numbers import Real
 
 from specsim.results.schema import REQUESTS, ROUNDS, STEPS
 
@@ -54,18 +50,6 @@ _UNITS = {
 """Unit by the suffix of a key; the longer first."""
 _VAGUE = ("kind", "path", "model", "name")
 """Last steps of keys that say little alone."""
-_PREFIXES = (
-    (1e15, "P"),
-    (1e12, "T"),
-    (1e9, "G"),
-    (1e6, "M"),
-    (1e3, "k"),
-    (1.0, ""),
-    (1e-3, "m"),
-    (1e-6, "µ"),
-)
-_SCALED = ("B/s", "FLOP/s", "B", "W", "J", "s")
-"""Units that take a prefix."""
 
 
 def label(key: str) -> str:
@@ -75,8 +59,8 @@ def label(key: str) -> str:
     --------
     >>> label("speedup.tpot"), label("speculation.mean_tpot_ms"), label("num_sequences")
     ('speed-up per token, ×', 'speculation: mean time per output token, ms', 'sequences in the batch')
-    >>> label("hardware.target.memory.bandwidth_bytes_per_s")
-    'memory bandwidth, B/s'
+    >>> label("hardware.target.memory.bandwidth_bytes_per_s"), label("cost.usd_per_hour")
+    ('memory bandwidth, B/s', 'cost, $/h')
     """
     if key in _AXES:
         return _AXES[key]
@@ -102,6 +86,18 @@ def words(key: str) -> str:
     return label(key).partition(",")[0]
 
 
+def unit_of(key: str) -> str:
+    """Return the unit that a key carries in its name, empty where it carries none.
+
+    Examples
+    --------
+    >>> unit_of("hardware.target.power.cap_w"), unit_of("hardware.target")
+    ('W', '')
+    """
+    unit = label(key).rpartition(", ")[2]
+    return unit if unit in _UNITS.values() else ""
+
+
 def sentence(text: str) -> str:
     """Return words with a capital at their beginning, units within as they are.
 
@@ -113,84 +109,12 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def shown_value(value: object) -> str:
-    """Return a value of an axis as it is shown: four digits of a number that is not whole, a block in short.
-
-    Examples
-    --------
-    >>> shown_value(0.123456), shown_value(16), shown_value("l4")
-    ('0.1235', '16', 'l4')
-    >>> shown_value('{"kind": "confidence", "threshold": 0.4}')
-    'confidence, threshold=0.4'
-    >>> shown_value("{word}")
-    '{word}'
-    """
-    block = _block(value)
-    if block is not None:
-        return ", ".join(f"{item}" if key == "kind" else f"{key}={item}" for key, item in block.items())
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def short_value(value: object) -> str:
-    """Return a value for a tick or a cell: three digits and a prefix where it is far from 1.
-
-    Examples
-    --------
-    >>> short_value(3.35e12), short_value(1.5e-6), short_value(0.7), short_value(1024), short_value("l4")
-    ('3.35T', '1.5µ', '0.7', '1024', 'l4')
-    """
-    number = _number(value)
-    if number is None or not math.isfinite(number):
-        return shown_value(value)
-    if number == 0 or 1e-3 <= abs(number) < 1e5:
-        return shown_value(value)
-    size, prefix = _prefix(number)
-    return f"{number / size:.3g}{prefix}"
-
-
-def named_value(key: str, value: object) -> str:
-    """Return a key's value in words, with its unit.
-
-    Examples
-    --------
-    >>> named_value("hardware.target.memory.bandwidth_bytes_per_s", 3.35e12)
-    'memory bandwidth 3.35 TB/s'
-    >>> named_value("workload.max_concurrency", 8)
-    'users at once 8'
-    """
-    unit = label(key).rpartition(", ")[2]
-    number = _number(value)
-    if number is None or unit not in _UNITS.values():
-        return f"{words(key)} {short_value(value)}"
-    size, prefix = _prefix(number) if unit in _SCALED else (1.0, "")
-    return f"{words(key)} {number / size:.3g} {prefix}{unit}"
-
-
-def _block(value: object) -> dict[str, object] | None:
-    """Return a mapping that is written as JSON, None for anything else."""
-    if not isinstance(value, str) or not value.startswith("{"):
-        return None
-    try:
-        block = json.loads(value)
-    except ValueError:
-        return None
-    return block if isinstance(block, dict) else None
-
-
-def _number(value: object) -> float | None:
-    """Return a number of Python or NumPy as a float, None for anything else."""
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
-
-
-def _prefix(value: float) -> tuple[float, str]:
-    return next(((size, prefix) for size, prefix in _PREFIXES if abs(value) >= size), (1.0, ""))
-
-
 def _key_label(key: str) -> str:
     """Return the words of a key and the unit of its suffix; inside a profile, the block's name too."""
     steps = key.split(".")
     is_inside = steps[0] == "hardware" and len(steps) > 2
-    named = steps[2:] if is_inside else steps[-2:] if steps[-1] in _VAGUE else steps[-1:]
+    says_little = steps[-1] in _VAGUE or steps[-1] in _UNITS
+    named = steps[2:] if is_inside else steps[-2:] if says_little else steps[-1:]
     units = []
     found = []
     for step in named:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specsim.report.palette import DIVERGING_MAP, SEQUENTIAL_MAP
-from specsim.report.plots.labels import label, short_value
+from specsim.report.plots.labels import label
+from specsim.report.plots.values import short_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_WRITTEN = 12
 """Columns beyond which numbers would no longer be read."""
+_MOST_EDGED = 60
+"""Columns or rows between which there is a white line."""
 _MOST_NAMES = 16
 """Columns or rows that are all named; of more, every second or third is."""
 _MOST_LETTERS = 44
@@ -50,7 +53,11 @@ def plot_map(table: pd.DataFrame, axes: Axes, *, x: str, y: str, value: str, is_
     )
     colors = DIVERGING_MAP if is_ratio else SEQUENTIAL_MAP
     image = axes.pcolormesh(
-        np.ma.masked_invalid(values), cmap=colors, norm=scale, edgecolors="white", linewidth=0.5
+        np.ma.masked_invalid(values),
+        cmap=colors,
+        norm=scale,
+        edgecolors="white" if max(values.shape) <= _MOST_EDGED else "face",
+        linewidth=0.5,
     )
     if table.shape[1] <= _MOST_WRITTEN:
         _write_numbers(axes, values, image.cmap(scale(values)))

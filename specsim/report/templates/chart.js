@@ -102,7 +102,7 @@ function shortCount(count) {
 
 // Three significant digits.
 function figure(value) {
-  if (value === null || value === undefined) return "–";
+  if (value === null || value === undefined) return "-";
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(2);
   return Math.abs(value) >= 999.5 ? value.toFixed(0) : value.toPrecision(3);
 }
@@ -113,7 +113,7 @@ function tickText(value) {
 
 // A value with the SI prefix that fits, such as 4.56 ms or 16.1 GB.
 function withUnit(value, unit) {
-  if (value === null || value === undefined) return "–";
+  if (value === null || value === undefined) return "-";
   const prefixes = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
   const [size, prefix] = prefixes.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
   return `${Number((value / size).toPrecision(3))} ${prefix}${unit}`;

@@ -55,22 +55,22 @@ function drawWhatIf(tables) {
   const { device, acceptance, lookahead, batchIndex, batch, ratio } = settings(tables);
   const priced = (length) => priceRound(device, batchIndex, batch, length, acceptance, ratio);
   const round = priced(lookahead);
-  write("acceptance-value", acceptance.toFixed(2));
+  write("acceptance-value", acceptance.toFixed(3));
   write("lookahead-value", String(lookahead));
   write("batch-value", String(batch));
   write("device-notes", device.notes.join(". "));
   write("tokens", figure(expectedTokens(acceptance, lookahead)));
   if (round !== null && ratio === null) byId("ratio").value = String(round.draftCostRatio);
-  write("ratio-value", round === null ? "–" : figure(round.draftCostRatio));
-  write("gain", round === null ? "–" : `${figure(round.gain)}×`);
-  write("closed-gain", round === null ? "–" : `${figure(round.closedFormGain)}×`);
-  write("token-time", round === null ? "–" : `${withUnit(round.baselineTokenS, "s")} → ${withUnit(round.tokenS, "s")}`);
-  write("throughput", round === null ? "–" : `${figure(round.baselineTokensPerS)} → ${figure(round.tokensPerS)}`);
-  write("operations", round === null || round.operationsFactor === null ? "–" : `${figure(round.operationsFactor)}×`);
+  write("ratio-value", round === null ? "-" : figure(round.draftCostRatio));
+  write("gain", round === null ? "-" : `${figure(round.gain)}×`);
+  write("closed-gain", round === null ? "-" : `${figure(round.closedFormGain)}×`);
+  write("token-time", round === null ? "-" : `${withUnit(round.baselineTokenS, "s")} → ${withUnit(round.tokenS, "s")}`);
+  write("throughput", round === null ? "-" : `${figure(round.baselineTokensPerS)} → ${figure(round.tokensPerS)}`);
+  write("operations", round === null || round.operationsFactor === null ? "-" : `${figure(round.operationsFactor)}×`);
   const hasJoules = round !== null && round.tokenJ !== null;
-  write("joules", hasJoules ? `${withUnit(round.baselineTokenJ, "J")} → ${withUnit(round.tokenJ, "J")}` : "–");
+  write("joules", hasJoules ? `${withUnit(round.baselineTokenJ, "J")} → ${withUnit(round.tokenJ, "J")}` : "-");
   const best = bestLookahead(device, batchIndex, batch, tables.lookaheads, acceptance, ratio);
-  write("best", best === null ? "–" : String(best));
+  write("best", best === null ? "-" : String(best));
   const rounds = tables.lookaheads.map((length) => [length, priced(length)]).filter(([, one]) => one !== null);
   drawChart(byId("gain-chart"), {
     series: [
@@ -95,11 +95,11 @@ function drawCache(tables) {
   const contextIndex = Number(byId("context").value);
   write("context-value", `${tables.contexts[contextIndex]} tokens`);
   const here = of(contextIndex);
-  write("cache-step", here === null ? "–" : withUnit(here.step, "B"));
-  write("cache-round", here === null ? "–" : withUnit(here.round, "B"));
-  write("cache-baseline", here === null ? "–" : withUnit(here.baseline, "B"));
-  write("cache-speculation", here === null ? "–" : withUnit(here.speculation, "B"));
-  write("cache-share", here === null ? "–" : `${figure((100 * here.stepCache) / here.step)} % → ${figure((100 * here.roundCache) / here.round)} %`);
+  write("cache-step", here === null ? "-" : withUnit(here.step, "B"));
+  write("cache-round", here === null ? "-" : withUnit(here.round, "B"));
+  write("cache-baseline", here === null ? "-" : withUnit(here.baseline, "B"));
+  write("cache-speculation", here === null ? "-" : withUnit(here.speculation, "B"));
+  write("cache-share", here === null ? "-" : `${figure((100 * here.stepCache) / here.step)} % → ${figure((100 * here.roundCache) / here.round)} %`);
   const rows = tables.contexts.map((context, index) => [context, of(index)]).filter(([context, one]) => context > 0 && one !== null);
   drawChart(byId("cache-chart"), {
     series: [
