@@ -17,7 +17,7 @@ from specsim.engine.identity import provenance, run_key
 from specsim.engine.prepare import Prepared, prepare
 from specsim.engine.round_source import rounds_of
 from specsim.engine.tariffs import rents, tariffs
-from specsim.errors import DomainError
+from specsim.errors import ConfigError, DomainError
 from specsim.hardware import Accelerator, UnitProfile
 from specsim.results import Labels, ResultTables, SimulationResult
 from specsim.scenario import Scenario, load_scenario
@@ -33,6 +33,7 @@ Progress = Callable[[int, int, int], None]
 def simulate(
     scenario: Scenario | str | Path | Mapping[str, object],
     *,
+    overrides: Sequence[str] = (),
     seed: int | None = None,
     horizon: int = DEFAULT_HORIZON,
     progress: Progress | None = None,
@@ -43,6 +44,8 @@ def simulate(
     ----------
     scenario
         A scenario; the name, path or YAML text of one; or a mapping of what would stand in its file.
+    overrides
+        Settings such as ``K=2``, put over a scenario that is not loaded yet.
     seed
         Takes the place of the scenario's seed.
     horizon
@@ -66,7 +69,9 @@ def simulate(
     True
     """
     if not isinstance(scenario, Scenario):
-        scenario = load_scenario(scenario)
+        scenario = load_scenario(scenario, overrides=overrides)
+    elif overrides:
+        raise ConfigError("overrides: this scenario is loaded already; give them to load_scenario")
     if horizon < 1:
         raise DomainError(f"horizon: {horizon} is not allowed; expected at least 1 round")
     if seed is not None:

@@ -38,6 +38,7 @@ def checked_settings(settings: Sequence[str]) -> Sequence[str]:
     ConfigError
         If they are not a list of texts: one text alone is a list of letters to Python.
     """
-    if isinstance(settings, str) or not all(isinstance(one, str) for one in settings):
+    is_list = isinstance(settings, Sequence) and not isinstance(settings, str)
+    if not is_list or not all(isinstance(one, str) for one in settings):
         raise ConfigError(f"overrides: {settings!r} is not a list of settings such as ['seed=1', 'K=2']")
     return settings

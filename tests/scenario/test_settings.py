@@ -79,10 +79,16 @@ def test_data_that_no_file_can_hold_is_refused(value: object) -> None:
         load_scenario({"seed": value})
 
 
-@pytest.mark.parametrize("overrides", ["K=2", {"K": 2}.items(), [2]])
+@pytest.mark.parametrize("overrides", ["K=2", {"K": 2}, {"K=2"}, [2], 3, None])
 def test_overrides_that_are_no_list_of_texts_are_one_line(overrides: object) -> None:
     with pytest.raises(ConfigError, match=r"^overrides: .* is not a list of settings such as"):
         load_scenario("two_token_example", overrides=overrides)  # type: ignore[arg-type]
+
+
+def test_settings_are_put_over_what_is_simulated() -> None:
+    assert specsim.simulate(DATA, overrides=["K=1"]).num_speculative_tokens == 1
+    with pytest.raises(ConfigError, match="overrides: this scenario is loaded already"):
+        specsim.simulate(load_scenario(DATA), overrides=["K=1"])
 
 
 def test_what_names_no_scenario_is_refused_by_its_type() -> None:
