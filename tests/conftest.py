@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import pickle
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 
 import hypothesis
 import pytest
@@ -20,12 +23,29 @@ hypothesis.settings.load_profile("specsim")
 _REASONS = pytest.StashKey[Counter[str]]()
 
 
+def _cached_by_value(function: Callable[..., object]) -> Callable[..., object]:
+    """Cache a function of tables, which cannot be hashed, by what its arguments pickle to."""
+    known: dict[bytes, object] = {}
+
+    def call(*given: object, **named: object) -> object:
+        key = pickle.dumps((given, named))
+        if key not in known:
+            known[key] = function(*given, **named)
+        return known[key]
+
+    return call
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_is_built_twice() -> Iterator[None]:
-    """Keep what a process of a user builds once: the commands of an application, 0.1 s, and a document."""
+    """Keep what a user's process builds once: commands of an application, a document, the fit of a trace."""
+    kept = [(typer.main, "get_command", functools.cache), (specsim.config.document, "parse", functools.cache)]
+    # Loaded where some test fits a trace; it would take others a second.
+    if "calibrate" in sys.modules:
+        kept.append((import_module("calibrate.calibration"), "fit_time", _cached_by_value))
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((typer.main, "get_command"), (specsim.config.document, "parse")):
-            patch.setattr(module, name, functools.lru_cache(maxsize=256)(getattr(module, name)))
+        for module, name, cached in kept:
+            patch.setattr(module, name, cached(getattr(module, name)))
         yield
 
 
