@@ -128,6 +128,15 @@ def test_scenario_gives_the_answer_on_record(name: str, request: pytest.FixtureR
     assert list(_differences(recorded, json.loads(_answer(name)))) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [("ende_t0", 3.2), ("ende_t1", 2.3), ("cnndm_t0", 2.4), ("cnndm_t1", 1.9)],
+)
+def test_t5_small_speeds_up_as_leviathan_expects(name: str, published: float) -> None:
+    mean = json.loads(_answer(f"leviathan_t5_small_{name}"))["speedup"]["tpot"]["mean"]
+    assert abs(mean - published) <= 0.1
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_docs_give_question_answer_and_grounds_of_every_scenario(name: str) -> None:
     section = _section(name)
