@@ -244,11 +244,15 @@ def test_thousand_points_stay_below_five_megabytes_and_open_without_errors(tmp_p
     assert seen.value["loaded"] == 0
 
 
+@pytest.fixture(scope="module")
+def report() -> str:
+    return sweep_report(_sweep(base="laptop"))
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [1280, 400])
-def test_nothing_overlaps_in_the_report_of_a_sweep(tmp_path: Path, width: int) -> None:
-    text = sweep_report(_sweep(base="laptop"))
-    seen = look(text, {"layout": "return layout(window, document);"}, tmp_path, width=width).value["layout"]
+def test_nothing_overlaps_in_the_report_of_a_sweep(report: str, tmp_path: Path, width: int) -> None:
+    seen = look(report, {"layout": "return layout(window, document);"}, tmp_path, width=width).value["layout"]
     assert seen["overlaps"] == []
     assert seen["outside"] == []
     assert seen["wide"] <= 0
