@@ -57,7 +57,7 @@ def list_(
         int, typer.Option(min=0, max=10**9, help="With --compare: cached tokens.")
     ] = _DEFAULT_CONTEXT,
     show_estimated_energy: Annotated[
-        bool, typer.Option("--show-estimated-energy", help="Show joules that rest on guessed watts.")
+        bool, typer.Option("--show-estimated-energy", help="Show joules that rest mostly on guessed watts.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: names by topic.")] = False,
 ) -> None:

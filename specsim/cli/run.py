@@ -75,7 +75,7 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Takes the place of the scenario's seed.")] = None,
     show_estimated_energy: Annotated[
-        bool, typer.Option("--show-estimated-energy", help="Show joules that rest on guessed watts.")
+        bool, typer.Option("--show-estimated-energy", help="Show joules that rest mostly on guessed watts.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     output: Annotated[

@@ -99,7 +99,7 @@ class Scenario(Spec):
     shorten_last_draft: bool = False
     """Draft no more than may still be emitted; vLLM does not."""
     show_estimated_energy: bool = False
-    """Show joules although they rest on guessed watts; they are marked."""
+    """Show joules although they rest on guessed watts for more than half; they are marked."""
 
     @property
     def num_speculative_tokens(self) -> int:
