@@ -10,8 +10,8 @@ from calibrate.figures import Figure
 from calibrate.held_out import Slice
 from calibrate.measurements import Trace
 from calibrate.predictions import CellPredictions
-from calibrate.round_calibration import RoundCalibration, RoundPower
-from calibrate.round_held_out import QUANTITIES, RoundErrors
+from calibrate.round_calibration import RoundCalibration, RoundPower, num_settings
+from calibrate.round_held_out import RoundErrors
 from calibrate.round_predictions import RoundCellPredictions
 
 _US, _MJ = 1e6, 1e3
@@ -97,7 +97,10 @@ def _round_lines(calibration: RoundCalibration) -> Iterator[str]:
     else:
         a, b, c = (1e3 * value for value in cost.coefficients_s)
         depths = f"K {cost.depths[0]:g}–{cost.depths[1]:g}"
-        yield f"{title}: {a:.3g} + {b:.3g}·K + {c:.3g}·(K+1)·B ms, {depths}, spread {cost.spread:.1%}"
+        mixed = ", all caps and clocks together" if num_settings(calibration.rounds) > 1 else ""
+        spread = f"spread {cost.spread:.1%}{mixed}"
+        yield f"{title}: {a:.3g} + {b:.3g}·K + {c:.3g}·(K+1)·B ms, {depths}, {spread}"
+        yield from (_left_out(one) for one in calibration.held_out if len(one.values))
     if isinstance(power, str):
         yield f"{title}: {power}"
     elif power is not None:
@@ -111,20 +114,19 @@ def _power_lines(title: str, power: RoundPower) -> Iterator[str]:
         paths = ", ".join(one.path for one in power.untold if one.cells == cells)
         yield f"not told by these rounds: {paths}; to tell them measure {cells}"
     for errors in power.held_out:
-        name = _AXES[errors.axis]
         if len(errors.values):
-            yield f"  one {name} left out: {len(errors.values)} rounds, {_errors(errors)}"
+            yield _left_out(errors)
         if errors.kept:
             kept = ", ".join(_or_none(one) for one in errors.kept)
-            yield f"  {name} of {kept} was not left out: the other rounds are too few"
+            yield f"  {_AXES[errors.axis]} of {kept} was not left out: the other rounds are too few"
 
 
-def _errors(errors: RoundErrors) -> str:
+def _left_out(errors: RoundErrors) -> str:
     found = [
         f"{_QUANTITIES[name]} {errors.rms(name):.1%} rms (mean {errors.mean(name):+.1%})"
-        for name in QUANTITIES
+        for name in errors.relative
     ]
-    return ", ".join(found)
+    return f"  one {_AXES[errors.axis]} left out: {len(errors.values)} rounds, {', '.join(found)}"
 
 
 def _step_table(found: CellPredictions) -> Iterator[str]:

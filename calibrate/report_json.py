@@ -14,9 +14,8 @@ from calibrate.held_out import Slice
 from calibrate.measurements import Trace
 from calibrate.predictions import CellPredictions
 from calibrate.round_calibration import RoundCalibration, RoundPower, targets_of
-from calibrate.round_held_out import QUANTITIES, RoundErrors
+from calibrate.round_held_out import RoundErrors
 from calibrate.round_predictions import RoundCellPredictions
-from calibrate.rounds import RoundCost
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | int | bool | None"
 
@@ -52,7 +51,7 @@ def as_json(
             "header": dict(trace.header),
         },
         "warnings": [str(one) for one in trace.warnings],
-        "rounds": {name: _round_cost(one.cost) for name, one in rounds.items()},
+        "rounds": {name: _round_cost(one) for name, one in rounds.items()},
         "round_power": {
             name: _round_power(one.power) for name, one in rounds.items() if one.power is not None
         },
@@ -126,7 +125,8 @@ def _slice(part: Slice) -> dict[str, Json]:
     return {"name": part.name, "num_cells": part.num_cells, "error": part.error, "bias": part.bias}
 
 
-def _round_cost(cost: RoundCost | str) -> Json:
+def _round_cost(calibration: RoundCalibration) -> Json:
+    cost = calibration.cost
     if isinstance(cost, str):
         return cost
     a, b, c = cost.coefficients_s
@@ -139,6 +139,7 @@ def _round_cost(cost: RoundCost | str) -> Json:
         "num_rows": cost.num_rows,
         "depths": list(cost.depths),
         "batches": list(cost.batches),
+        "held_out": [_round_errors(one) for one in calibration.held_out],
     }
 
 
@@ -170,10 +171,8 @@ def _round_errors(errors: RoundErrors) -> dict[str, Json]:
 
 
 def _sizes(errors: RoundErrors) -> dict[str, Json]:
-    if not len(errors.values):
-        return {"num_rows": 0}
     found: dict[str, Json] = {"num_rows": len(errors.values)}
-    for name in QUANTITIES:
+    for name in errors.relative if len(errors.values) else ():
         found[name] = {"rms": errors.rms(name), "mean": errors.mean(name)}
     return found
 

@@ -78,6 +78,8 @@ class RoundCalibration:
     rounds: RoundMeasurements
     cost: RoundCost | str
     """Cost of a round, or why there is none."""
+    held_out: tuple[RoundErrors, ...]
+    """Errors of the cost on depths, between others, that were left out; none where there are none."""
     power: RoundPower | str | None
     """The law under caps, or why there is none; None where the rounds hold no watts."""
 
@@ -111,15 +113,17 @@ def _calibrated(
     devices = np.unique(rounds.device)
     if len(devices) > 1:
         mixed = f"rows of several devices ({', '.join(devices)}); choose one with --device"
-        return RoundCalibration(target, rounds, mixed, None)
+        return RoundCalibration(target, rounds, mixed, (), None)
     cost: RoundCost | str
+    held_out: tuple[RoundErrors, ...] = ()
     try:
         cost = fit_rounds(rounds)
+        held_out = hold_out_rounds(rounds, fit_rounds, axes=("k",))
     except DomainError as error:
         cost = str(error)
     metered = rounds.take(np.isfinite(rounds.power_w))
     power = _powered(metered, on_fit) if len(metered) else None
-    return RoundCalibration(target, rounds, cost, power)
+    return RoundCalibration(target, rounds, cost, held_out, power)
 
 
 def _powered(rounds: RoundMeasurements, on_fit: Callable[[int, int], None] | None) -> RoundPower | str:
@@ -142,7 +146,7 @@ def _fit(
         raise DomainError(f"no law of rounds under caps: it is of one batch; the rounds hold {held}")
     needed = [
         (len(np.unique(rounds.num_speculative_tokens)), 2, "depths"),
-        (len(_settings(rounds)), 2, "caps or locked clocks"),
+        (num_settings(rounds), 2, "caps or locked clocks"),
         (_num_measured(rounds), len(PARAMETERS) + 1, "measured times, watts and clocks"),
     ]
     missing = [f"{least} {what} (there are {count})" for count, least, what in needed if count < least]
@@ -151,10 +155,10 @@ def _fit(
     return fit_round_power(rounds, nominal_sm_hz=nominal_sm_hz, nominal_memory_hz=nominal_memory_hz)
 
 
-def _settings(rounds: RoundMeasurements) -> Floats:
-    """Distinct pairs of cap and highest clock; one that is not set is infinite."""
+def num_settings(rounds: RoundMeasurements) -> int:
+    """Return how many pairs of a cap and a locked clock rounds ran under; one may be free."""
     pairs = np.column_stack([rounds.power_cap_w, rounds.sm_lock_hz])
-    return np.unique(np.nan_to_num(pairs, nan=np.inf), axis=0)
+    return len(np.unique(np.nan_to_num(pairs, nan=np.inf), axis=0))
 
 
 def _num_measured(rounds: RoundMeasurements) -> int:

@@ -1,15 +1,15 @@
-"""Error of the law of rounds under caps on rounds that a fit has not seen: one depth or one cap at a time."""
+"""Error of a law of rounds on rounds that a fit has not seen: one depth or one cap at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from calibrate.measurements import RoundMeasurements
-from calibrate.round_power import RoundPowerFit
+from calibrate.round_power import RoundPrediction
 from specsim.arrays import Bools, Floats
 from specsim.errors import DomainError
 
@@ -20,7 +20,14 @@ Quantity: TypeAlias = Literal["tokens_per_s", "power_w", "energy_j"]
 """What is predicted: output of all sequences, power, and the energy of an output token."""
 
 QUANTITIES: tuple[Quantity, ...] = ("tokens_per_s", "power_w", "energy_j")
-_AXES: tuple[Axis, ...] = ("k", "power_cap_w")
+
+
+class RoundLaw(Protocol):
+    """What can be fitted to rounds."""
+
+    def predict(self, rounds: RoundMeasurements) -> RoundPrediction:
+        """Return time, power and clock of rounds; DomainError where the law does not reach them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +38,9 @@ class RoundErrors:
     values: Floats
     """Value of the axis that each round had, [R]; infinite where there was no cap."""
     relative: Mapping[Quantity, Floats]
-    """Predicted over measured, less one, [R] each."""
+    """Predicted over measured, less one, [R] each; what the law does not tell is left out."""
     kept: tuple[float, ...]
-    """Values that no fit could do without."""
+    """Values that no fit could do without, or that a fit without them does not reach."""
 
     def rms(self, quantity: Quantity) -> float:
         """Root of the mean square of the relative errors."""
@@ -58,8 +65,9 @@ class RoundErrors:
 
 def hold_out_rounds(
     rounds: RoundMeasurements,
-    fit: Callable[[RoundMeasurements], RoundPowerFit],
+    fit: Callable[[RoundMeasurements], RoundLaw],
     *,
+    axes: Sequence[Axis] = ("k", "power_cap_w"),
     on_fit: Callable[[int, int], None] | None = None,
 ) -> tuple[RoundErrors, ...]:
     """Predict rounds by fits of the others, along each axis of which there are several values.
@@ -67,13 +75,15 @@ def hold_out_rounds(
     Parameters
     ----------
     rounds
-        Rows with power.
+        The rows.
     fit
         From rows to a law; it raises DomainError where they are too few.
+    axes
+        What to leave out by.
     on_fit
         Told after each fit how many of how many are done.
     """
-    folds = [(axis, float(value)) for axis in _AXES for value in _several(np.unique(axis_of(rounds, axis)))]
+    folds = [(axis, float(value)) for axis in axes for value in _several(np.unique(axis_of(rounds, axis)))]
     said: dict[Axis, dict[float, RoundErrors | None]] = {}
     for done, (axis, value) in enumerate(folds, start=1):
         said.setdefault(axis, {})[value] = _errors(rounds, axis, value, fit)
@@ -94,16 +104,15 @@ def _several(values: Floats) -> Floats:
 
 
 def _errors(
-    rounds: RoundMeasurements, axis: Axis, value: float, fit: Callable[[RoundMeasurements], RoundPowerFit]
+    rounds: RoundMeasurements, axis: Axis, value: float, fit: Callable[[RoundMeasurements], RoundLaw]
 ) -> RoundErrors | None:
     """Errors of the rounds at one value by a fit of the others; None where those are too few."""
     left_out = axis_of(rounds, axis) == value
+    test = rounds.take(left_out)
     try:
-        law = fit(rounds.take(~left_out))
+        said = fit(rounds.take(~left_out)).predict(test)
     except DomainError:
         return None
-    test = rounds.take(left_out)
-    said = law.predict(test)
     relative: dict[Quantity, Floats] = {
         "tokens_per_s": said.tokens_per_s(test) / test.tokens_per_s - 1.0,
         "power_w": said.power_w / test.power_w - 1.0,
@@ -118,4 +127,5 @@ def _joined(axis: Axis, parts: Mapping[float, RoundErrors | None]) -> RoundError
         name: np.concatenate([np.zeros(0), *(one.relative[name] for one in found)]) for name in QUANTITIES
     }
     values = np.concatenate([np.zeros(0), *(one.values for one in found)])
-    return RoundErrors(axis, values, relative, tuple(value for value, one in parts.items() if one is None))
+    told = {name: one for name, one in relative.items() if np.isfinite(one).all()}
+    return RoundErrors(axis, values, told, tuple(value for value, one in parts.items() if one is None))

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrate.measurements import RoundMeasurements
 from calibrate.regression import reach
+from calibrate.round_power import RoundPrediction
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import DomainError
 from specsim.results.statistics import student_quantile
@@ -56,6 +57,18 @@ class RoundCost:
         self._check(num_speculative_tokens, num_sequences)
         a, b, c = self.coefficients_s
         return a + b * num_speculative_tokens + c * (num_speculative_tokens + 1.0) * num_sequences
+
+    def predict(self, rounds: RoundMeasurements) -> RoundPrediction:
+        """Return the time of measured rounds; a cost says nothing of power and clock.
+
+        Raises
+        ------
+        DomainError
+            As `time_s`.
+        """
+        nothing = np.full(len(rounds), np.nan)
+        time_s = self.time_s(rounds.num_speculative_tokens, rounds.num_sequences)
+        return RoundPrediction(time_s, nothing, nothing)
 
     def interval_s(
         self, num_speculative_tokens: Floats, num_sequences: Ints, *, level: float = _LEVEL

@@ -51,7 +51,7 @@ def _predict(calibration: RoundCalibration, cells: RoundMeasurements) -> RoundCe
 
 
 def _by_law(law: RoundPower, cells: RoundMeasurements) -> RoundCellPredictions:
-    return _predict(RoundCalibration("", law.rounds, "not fitted", law), cells)
+    return _predict(RoundCalibration("", law.rounds, "not fitted", (), law), cells)
 
 
 def test_figures_that_rounds_tell_come_back_within_their_errors(law: RoundPower) -> None:
@@ -170,6 +170,18 @@ def test_rounds_without_watts_have_a_cost_and_no_law() -> None:
     assert found.low_s[0] <= found.said.round_s[0] <= found.high_s[0]
     assert np.isnan([found.said.round_s[1], found.high_s[1], *found.said.power_w]).all()
     assert found.outside == ((), ("k",))
+
+
+def test_a_cost_is_judged_on_depths_between_others() -> None:
+    table = pd.DataFrame({"k": [1, 3, 5, 7], "acceptance_length": 1.0})
+    time_s = 6e-3 + 4e-4 * table["k"] + np.array([0.0, 0.0, 1e-3, 0.0])
+    (found,) = calibrate_rounds(_rounds(table.assign(tokens_per_s=1 / time_s), are_timed=True)).values()
+    (errors,) = found.held_out
+    assert errors.kept == (1.0, 7.0)
+    assert list(errors.values) == [3.0, 5.0]
+    assert list(errors.relative) == ["tokens_per_s"]
+    assert errors.relative["tokens_per_s"][1] == pytest.approx(9e-3 / 8e-3 - 1)
+    assert _costed(pd.DataFrame({"k": [1, 3, 5, 7]})).held_out[0].rms("tokens_per_s") < 1e-9
 
 
 def test_a_cost_of_rounds_under_one_cap_says_nothing_of_another() -> None:
