@@ -152,9 +152,10 @@ def _report_failures(table: SweepTable) -> None:
 def _print_plan(job: SweepJob, num_workers: int, output: Path | None) -> None:
     """Print every point, and how long all of them will take."""
     from specsim.report.columns import print_columns
+    from specsim.report.plots.values import shown_value
 
     titles = ["point", *(axis.key for axis in job.plan.axes)]
-    rows = ([str(point.number), *map(_shown, point.labels)] for point in job.plan.points)
+    rows = ([str(point.number), *map(shown_value, point.labels)] for point in job.plan.points)
     print_columns(titles, rows, sys.stdout)
     cases = job.first_cases()
     one_s = job.time_one(_ESTIMATE_S)
@@ -170,10 +171,6 @@ def _print_plan(job: SweepJob, num_workers: int, output: Path | None) -> None:
     total_s = (len(cases) - num_known) * one_s / num_workers
     workers = f"{num_workers} worker{'s' if num_workers > 1 else ''}"
     typer.echo(f"About {_duration(total_s)} on {workers} ({one_s:.2g} s a run, timed here).")
-
-
-def _shown(label: object) -> str:
-    return f"{label:.6g}" if isinstance(label, float) else str(label)
 
 
 @contextmanager

@@ -87,14 +87,16 @@ def _together(details: Sequence[str]) -> str:
         return details[0]
     parted = [detail.partition(" ") for detail in details]
     if all(_is_number(number) for number, _, _ in parted) and len({unit for _, _, unit in parted}) == 1:
-        ends = (find((number for number, _, _ in parted), key=float) for find in (min, max))
-        return " to ".join(ends) + "".join(parted[0][1:])
+        ends = [find((number for number, _, _ in parted), key=float) for find in (min, max)]
+        # Changes come in pairs, "-4 % to +9 %", whose own "to" a further one would blur.
+        between = "…" if ends[0][0] in "+-" else " to "
+        return between.join(ends) + "".join(parted[0][1:])
     rest = len(details) - _MOST_DETAILS
     return "; ".join([*details[:_MOST_DETAILS], *([f"and {rest} more"] if rest > 0 else [])])
 
 
 def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdecimal()
+    return text.lstrip("+-").replace(".", "", 1).isdecimal()
 
 
 def _told_by(

@@ -116,9 +116,10 @@ def finished(folder: Path, fingerprint: str) -> SweepTable | None:
         table = read_sweep(folder)
     except ConfigError:
         return None
-    if table.about.get("fingerprint") != fingerprint or table.about.get("num_retryable") != 0:
+    about = table.about
+    if about.get("fingerprint") != fingerprint or about.get("num_retryable") != 0 or "caveats" not in about:
         return None
-    traces = table.about.get("traces")
+    traces = about.get("traces")
     if not isinstance(traces, dict) or any(file_sha256(file) != known for file, known in traces.items()):
         return None
     return table

@@ -57,6 +57,8 @@ def test_what_no_axis_tells_is_told_by_points() -> None:
 def test_numbers_become_a_range_and_names_a_list() -> None:
     errors = [[Caveat("{} off.", (f"{error} %",))] for error in ("4.1", "10", "0.5")]
     assert [one.text for one in _shared(*errors)] == ["0.5 to 10 % off."]
+    changes = [[Caveat("{} to {}.", (f"{least} %", "+9 %"))] for least in ("-4", "-12")]
+    assert [one.text for one in _shared(*changes)] == ["-12…-4 % to +9 %."]
     names = [[Caveat("On {}.", (name,))] for name in "abcd"]
     assert [one.text for one in _shared(*names)] == ["On a; b; c; and 1 more."]
 

@@ -23,7 +23,7 @@ from specsim.sweep.table import Rows
 from tests.sweep.small import RATES, SMALL
 
 JOB = SweepJob.of(SMALL, ["K=0..1", RATES])
-ABOUT = {"axes": ["K"], "fingerprint": "f", "num_retryable": 0, "traces": {}}
+ABOUT = {"axes": ["K"], "fingerprint": "f", "num_retryable": 0, "traces": {}, "caveats": []}
 
 
 @given(st.permutations([Case(point, replication) for point in range(6) for replication in range(2)]))

@@ -12,7 +12,7 @@ function startWhatIf(tables) {
   tables.devices.forEach((device, number) => {
     const option = document.createElement("option");
     option.value = String(number);
-    option.textContent = number ? device.name : `${device.name} (this run)`;
+    option.textContent = number ? device.name : `${device.name} (as simulated)`;
     select.append(option);
   });
   byId("acceptance").value = String(tables.start.acceptance_rate);
