@@ -118,7 +118,9 @@ def _calibrated(
     held_out: tuple[RoundErrors, ...] = ()
     try:
         cost = fit_rounds(rounds)
-        held_out = hold_out_rounds(rounds, fit_rounds, axes=("k",))
+        # Without a depth the baseline must not step in as another one: it is no round.
+        used = rounds if cost.has_baseline else rounds.take(rounds.num_speculative_tokens > 0)
+        held_out = hold_out_rounds(used, fit_rounds, axes=("k",))
     except DomainError as error:
         cost = str(error)
     metered = rounds.take(np.isfinite(rounds.power_w))

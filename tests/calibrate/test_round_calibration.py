@@ -184,6 +184,11 @@ def test_a_cost_is_judged_on_depths_between_others() -> None:
     assert _costed(pd.DataFrame({"k": [1, 3, 5, 7]})).held_out[0].rms("tokens_per_s") < 1e-9
 
 
+def test_the_baseline_does_not_stand_in_for_a_depth_left_out() -> None:
+    (errors,) = _costed(pd.DataFrame({"k": [0, 0, 3, 3, 7, 7]})).held_out
+    assert (errors.kept, len(errors.values)) == ((3.0, 7.0), 0)
+
+
 def test_a_cost_of_rounds_under_one_cap_says_nothing_of_another() -> None:
     calibration = _costed(pd.DataFrame({"k": [1, 3, 5, 7]}), power_cap_w=600)
     found = _predict(calibration, _rounds(pd.DataFrame({"k": 3, "power_cap_w": [600, None, 450]})))
