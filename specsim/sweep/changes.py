@@ -45,6 +45,9 @@ def _follows(key: str, moved: Set[str]) -> bool:
 def _changed(key: str, before: JsonValue, after: JsonValue) -> Iterator[Change]:
     if before == after:
         return
+    if key.endswith(f".{_SOURCES}"):
+        # A profile without sources lacks each of them.
+        before, after = before or {}, after or {}
     if isinstance(before, dict) and isinstance(after, dict):
         names = before.get("name"), after.get("name")
         if names[0] != names[1]:
