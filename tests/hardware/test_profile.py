@@ -103,7 +103,7 @@ def test_ridges_follow_the_fits_of_layer_times(name: str, positions: int) -> Non
         ("active_w: 110", "active_w: 700", r"power.active_w: 700 W is not below the cap of 700 W"),
         ("idle_w: 70", "idle_w: 120", r"power.idle_w: 120 W is more than active_w of 110 W"),
         ("slope: 1.8", "slope: 1.8, max_fraction: 1.5", "power.clock.max_fraction: 1.5 times .* exceeds"),
-        ("tag: read", "tag: guessed", "allowed: read, derived, measured, estimated, prior"),
+        ("tag: read", "tag: guessed", "allowed: read, derived, measured, given, estimated, prior"),
         ("bfloat16: 989e12", "bf16: 989e12", "bf16"),
         ("[1, 4096]", "[4096, 1]", r"valid.num_positions: \[4096, 1\] is not a range"),
         (
