@@ -13,20 +13,20 @@ from calibrate.round_power import predict_rounds
 from specsim.streams import Purpose, RandomStreams
 
 FIGURES: Mapping[str, float] = {
-    "clock_s": 16.3e-3,
-    "clock_s_per_draft": 6.1e-3,
-    "memory_s": 23.5e-3,
-    "memory_s_per_draft": 4.4e-3,
+    "clock_s": 16.4e-3,
+    "clock_s_per_draft": 6.3e-3,
+    "memory_s": 22.7e-3,
+    "memory_s_per_draft": 2.4e-3,
     "host_s": 0.0,
-    "host_s_per_draft": 1.6e-3,
-    "exponent": 5.1,
-    "active_w": 119.0,
-    "clock_w": 71.6,
-    "position_j": 0.51,
-    "round_j": 2.35,
+    "host_s_per_draft": 1.4e-3,
+    "exponent": 5.3,
+    "active_w": 115.0,
+    "clock_w": 76.0,
+    "position_j": 0.67,
+    "round_j": 2.28,
     "meter_fraction": 1.0,
-    "knee_fraction": 0.818,
-    "slope": 1.84,
+    "knee_fraction": 0.85,
+    "slope": 1.85,
 }
 """An RTX 3090's, about: a fit of thc1006's rows (CC0 1.0, 2025)."""
 

@@ -1,20 +1,18 @@
-"""Power and rounds under caps: recovered where they are known."""
+"""Power under caps: recovered where it is known."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from calibrate import Measurements, RoundMeasurements, trace_of
+from calibrate import Measurements
 from calibrate.fit import fit_time
 from calibrate.law import Form
 from calibrate.parameters import with_values
 from calibrate.power import fit_power
 from calibrate.predict import Predictor
-from calibrate.round_power import fit_round_power, predict_rounds
 from specsim.errors import DomainError
 from specsim.hardware import Power, RooflineProfile
 from specsim.streams import Purpose, RandomStreams
@@ -106,85 +104,6 @@ def test_caps_are_fitted_with_the_clock_law() -> None:
     assert (said.clock_fraction < 0.95).any()
     assert np.abs(said.time_s / capped.wall_s - 1).mean() < 0.03
     assert np.abs(said.power_w / capped.power_w - 1).mean() < 0.03
-
-
-_SETTINGS = ((420, None), (250, None), (420, 1200), (420, 600))
-
-
-def _capped_rounds() -> RoundMeasurements:
-    grid = pd.DataFrame(
-        [(k, cap, lock) for k in (0, 1, 3, 5, 7) for cap, lock in _SETTINGS],
-        columns=["k", "power_cap_w", "sm_lock_mhz"],
-    )
-    table = grid.assign(
-        acceptance_length=1 + 0.5 * grid["k"], tokens_per_s=1.0, mean_power_w=1.0, mem_mhz=9501
-    )
-    rounds = trace_of(table, file="made up", header={"device": "rtx-3090"}).rounds
-    assert rounds is not None
-    return rounds
-
-
-_RTX_3090 = {
-    "clock_s": 16.3e-3,
-    "clock_s_per_draft": 7.19e-3,
-    "memory_s": 23.5e-3,
-    "memory_s_per_draft": 4.4e-3,
-    "host_s": 0.0,
-    "host_s_per_draft": 0.0,
-    "exponent": 5.1,
-    "active_w": 119.0,
-    "clock_w": 71.6,
-    "position_j": 0.51,
-    "round_j": 2.35,
-    "meter_fraction": 1.0,
-    "knee_fraction": 0.818,
-    "slope": 1.84,
-}
-
-
-def test_rounds_under_caps_and_clocks_are_recovered() -> None:
-    rounds = _capped_rounds()
-    figures = {**_RTX_3090, "host_s_per_draft": 1.6e-3, "clock_s_per_draft": 6.1e-3}
-    said = predict_rounds(
-        figures, rounds, nominal_sm_hz=1.7e9, nominal_memory_hz=9.501e9, highest_fraction=1.06
-    )
-    draw = RandomStreams(7).generator(Purpose.POLICY).normal(0.0, 0.003, (2, len(rounds)))
-    measured_rounds = replace(
-        rounds,
-        tokens_per_s=rounds.acceptance_length / (said.round_s * np.exp(draw[0])),
-        power_w=said.power_w * np.exp(draw[1]),
-        sm_clock_hz=said.clock_fraction * 1.7e9,
-    )
-    fit = fit_round_power(measured_rounds, nominal_sm_hz=1.7e9, nominal_memory_hz=9.501e9)
-    again = fit.predict(rounds)
-    assert again.round_s == pytest.approx(said.round_s, rel=0.02)
-    assert again.power_w == pytest.approx(said.power_w, rel=0.02)
-    assert again.clock_fraction == pytest.approx(said.clock_fraction, rel=0.05)
-    (host,) = (one for one in fit.figures if one.path == "host_s_per_draft")
-    assert host.value == pytest.approx(1.6e-3, rel=0.2)
-
-
-def test_one_locked_clock_cannot_tell_the_hosts_time() -> None:
-    rounds = _capped_rounds()
-    rounds = replace(rounds, power_w=np.full(len(rounds), 400.0)).take(rounds.sm_lock_hz != 600e6)
-    assert "host_s" not in {one.path for one in fit_round_power(rounds).figures}
-
-
-def test_an_rtx_3090_under_caps_is_as_measured() -> None:
-    # thc1006 (CC0 1.0): K = 0, 3, 7 at 420 W: 24.1, 42.2 and 71.5 ms.
-    rounds = _capped_rounds()
-    said = predict_rounds(
-        _RTX_3090, rounds, nominal_sm_hz=1.7e9, nominal_memory_hz=9.501e9, highest_fraction=1.06
-    )
-    shown = np.isnan(rounds.sm_lock_hz) & (rounds.power_cap_w == 420)
-    shown &= np.isin(rounds.num_speculative_tokens, (0, 3, 7))
-    assert 1e3 * said.round_s[shown] == pytest.approx([24.1, 42.2, 71.5], rel=0.04)
-
-
-def test_rounds_without_power_are_refused() -> None:
-    rounds = replace(_capped_rounds(), power_w=np.full(len(_capped_rounds()), np.nan))
-    with pytest.raises(DomainError, match="without power"):
-        fit_round_power(rounds)
 
 
 def test_a_fitted_power_needs_a_prior_with_a_cap() -> None:
