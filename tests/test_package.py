@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,13 @@ def test_run_loads_no_slow_statistics() -> None:
     assert not {name for name in loaded if name.startswith(("scipy.stats", "matplotlib", "torch"))}
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -87,7 +93,7 @@ def _draws(path: Path) -> set[str]:
     """Return what a file uses of numpy's random module, other than the type of a generator."""
     return {
         node.attr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_tree(path))
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Attribute)
         and node.value.attr == "random"
@@ -102,9 +108,7 @@ def test_generators_are_made_in_streams_only() -> None:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [
-        path for path in SOURCES if ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) is None
-    ]
+    silent = [path for path in SOURCES if ast.get_docstring(_tree(path)) is None]
     assert silent == []
 
 
