@@ -39,13 +39,20 @@ def _known(profile: Table) -> Mapping[str, Entry]:
 def _given(profile: Table) -> dict[str, Entry]:
     """Return the sources of the figures that flags give, by dotted path."""
     known = _known(profile)
-    return {
-        path: _source(node.place)
+    figures = {
+        path: node
         for key, entry in profile.entries.items()
         if key not in _NO_FIGURES
         for path, node in below(entry.node, key)
-        if node.place.is_flag and isinstance(node, Scalar) and not _is_from_flag(known.get(path))
+        if isinstance(node, Scalar) and node.value is not None
     }
+    # Peaks follow what a flag says of the other view of them.
+    positions = figures.get("parallel_positions")
+    follows = positions.place if positions is not None and positions.place.is_flag else None
+    given = {path: node.place for path, node in figures.items() if node.place.is_flag}
+    if follows is not None:
+        given |= {path: follows for path in figures if path.startswith("peak_flops_per_s.")}
+    return {path: _source(place) for path, place in given.items() if not _is_from_flag(known.get(path))}
 
 
 def _is_from_flag(entry: Entry | None) -> bool:

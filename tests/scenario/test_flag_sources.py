@@ -65,6 +65,12 @@ def test_a_source_that_a_flag_gives_stays() -> None:
     assert _source(_device(f"hardware.target.{PRICE}=9", source), PRICE) == "my bill"
 
 
+def test_peaks_that_follow_a_flag_are_given_by_it() -> None:
+    device = _device("hardware.target.parallel_positions=500")
+    assert _source(device, "peak_flops_per_s.bfloat16") == "a flag"
+    assert "a flag" not in _source(device, "memory.bandwidth_bytes_per_s")
+
+
 def test_what_is_varied_is_given_by_a_flag() -> None:
     job = SweepJob.of("chat_8b", [f"hardware.target.{PRICE}=1,2"])
     profile = job.plan.scenario(Case(1, 0)).hardware.target
