@@ -193,3 +193,8 @@ def test_a_mean_of_an_arm_has_the_ends_of_its_interval_beside_it() -> None:
         assert [low, high] == (summary["intervals"][arm] or {})["mean_tpot_ms"]  # type: ignore[literal-required]
     assert found["speculation.usd_per_mtok.ci_low"] is None
     assert "speculation.p99_tpot_ms.ci_low" not in found
+
+
+def test_a_sweep_written_without_caveats_is_put_together_anew(tmp_path: Path) -> None:
+    write_sweep(_table({key: value for key, value in ABOUT.items() if key != "caveats"}), tmp_path)
+    assert finished(tmp_path, "f") is None
