@@ -8,17 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from specsim.cli.app import main
 from specsim.report.comparison_print import print_comparison, print_markdown
 from specsim.sweep.changes import Change
 from specsim.sweep.compare import Comparison, Delta
+from tests.cli.command import exit_code
 from tests.sweep.small import SMALL
-
-
-def _run(*arguments: str) -> int | str | None:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    return caught.value.code
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +24,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found = {}
     for name, cost in (("a", "0.1"), ("b", "0.05")):
         setting = ("--set", f"hardware.target.draft_cost_ratio={cost}")
-        assert _run("run", str(scenario), *setting, "-o", str(base / "runs" / name)) == 0
+        assert exit_code("run", str(scenario), *setting, "-o", str(base / "runs" / name)) == 0
         vary = ("--vary", "K=1,2", "-j", "1", "-o", str(base / "sweeps" / name))
-        assert _run("sweep", str(scenario), *setting, *vary) == 0
+        assert exit_code("sweep", str(scenario), *setting, *vary) == 0
         found[f"run_{name}"] = str(base / "runs" / name)
         found[f"sweep_{name}"] = str(base / "sweeps" / name)
     return found
@@ -42,7 +36,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_a_comparison_says_what_changed_and_by_how_much(
     kind: str, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run("compare", folders[f"{kind}_a"], folders[f"{kind}_b"]) == 0
+    assert exit_code("compare", folders[f"{kind}_a"], folders[f"{kind}_b"]) == 0
     out = capsys.readouterr().out
     assert "  hardware.target.draft_cost_ratio: 0.1 -> 0.05\n" in out
     (line,) = (line for line in out.splitlines() if line.startswith("speculation.mean_tpot_ms"))
@@ -55,7 +49,7 @@ def test_a_comparison_says_what_changed_and_by_how_much(
 def test_markdown_is_a_table_for_a_pull_request(
     kind: str, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run("compare", folders[f"{kind}_a"], folders[f"{kind}_b"], "--markdown") == 0
+    assert exit_code("compare", folders[f"{kind}_a"], folders[f"{kind}_b"], "--markdown") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"### `{folders[f'{kind}_a']}` → `{folders[f'{kind}_b']}`"
     assert "| `hardware.target.draft_cost_ratio` | `0.1` | `0.05` |" in lines
@@ -65,7 +59,7 @@ def test_markdown_is_a_table_for_a_pull_request(
 
 
 def test_json_has_every_metric(folders: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("compare", folders["run_a"], folders["run_b"], folders["run_a"], "--json") == 0
+    assert exit_code("compare", folders["run_a"], folders["run_b"], folders["run_a"], "--json") == 0
     first, second = json.loads(capsys.readouterr().out)
     assert first["after"] == folders["run_b"]
     assert "baseline.request_throughput" in {delta["metric"] for delta in first["deltas"]}
@@ -74,12 +68,12 @@ def test_json_has_every_metric(folders: dict[str, str], capsys: pytest.CaptureFi
 
 def test_a_gate_that_holds_exits_1(folders: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     pair = (folders["run_b"], folders["run_a"])
-    assert _run("compare", *pair, "--fail-if", "p99_tpot_ms>+1%") == 1
+    assert exit_code("compare", *pair, "--fail-if", "p99_tpot_ms>+1%") == 1
     captured = capsys.readouterr()
     assert "FAILED  p99_tpot_ms>+1%: speculation.p99_tpot_ms went from" in captured.out
     assert captured.err.count("\n") == 1
     assert captured.out.endswith("\n0 of 1 gates passed\n")
-    assert _run("compare", *pair, "--fail-if", "p99_tpot_ms>+50%", "--markdown") == 0
+    assert exit_code("compare", *pair, "--fail-if", "p99_tpot_ms>+50%", "--markdown") == 0
     assert "- ✅ 1 of 1 gates passed\n" in capsys.readouterr().out
 
 
@@ -127,17 +121,16 @@ def test_what_only_one_side_knows_is_said_with_the_reason(
     vary = ("--vary", "K=1,2", "-j", "1") if kind == "sweep" else ()
     for name, device in (("known", "rtx-3090"), ("guessed", "l4.datasheet")):
         hardware = ("--set", f"hardware.target={device}", "--set", "workload.max_concurrency=1")
-        assert (
-            _run(kind, "chat_8b", *few, *hardware, "--set", "slo={}", *vary, "-o", str(tmp_path / name)) == 0
-        )
+        words = ("chat_8b", *few, *hardware, "--set", "slo={}", *vary, "-o", str(tmp_path / name))
+        assert exit_code(kind, *words) == 0
     folders = [str(tmp_path / name) for name in ("known", "guessed")]
     capsys.readouterr()
     for words in (folders, folders[::-1], [*folders, "--markdown"]):
-        assert _run("compare", *words) == 0
+        assert exit_code("compare", *words) == 0
         (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("No joules"))
         assert line.startswith(f"No joules are compared: {folders[1]} has none")
         assert kind == "sweep" or "100 % of its joules come from guessed watts" in line
-    assert _run("compare", *folders, "--json") == 0
+    assert exit_code("compare", *folders, "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["one_sided"] == [line.removesuffix(".")]
 
 
@@ -146,9 +139,9 @@ def test_the_source_of_a_figure_that_a_flag_changed_is_no_change_of_its_own(
 ) -> None:
     few = ("--set", "workload.num_prompts=2", "--set", "workload.output_tokens=8")
     for name, price in (("a", ()), ("b", ("--set", "hardware.target.price.usd_per_hour=9"))):
-        assert _run("run", "chat_8b", *few, *price, "--set", "slo={}", "-o", str(tmp_path / name)) == 0
+        assert exit_code("run", "chat_8b", *few, *price, "--set", "slo={}", "-o", str(tmp_path / name)) == 0
     capsys.readouterr()
-    assert _run("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json") == 0
+    assert exit_code("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert [change["key"] for change in found["changes"]] == ["hardware.target.price.usd_per_hour"]
 
@@ -163,7 +156,7 @@ def test_bad_input_is_a_line_and_exits_2(
         ((folders["run_a"], folders["run_b"], "--fail-if", "x=3"), "is not a condition"),
         ((folders["run_a"], folders["run_b"], "--fail-if", "nosuch>3"), "cannot be judged"),
     ):
-        assert _run("compare", *arguments) == 2
+        assert exit_code("compare", *arguments) == 2
         captured = capsys.readouterr()
         assert message in captured.err
         assert captured.err.count("\n") == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specsim.cli.app import main
+from tests.cli.command import exit_code
 from tests.sweep.small import SMALL
 
 TABLES = ("requests.parquet", "prompts.parquet", "steps.parquet")
@@ -22,14 +22,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (base / "small.yaml").write_text(SMALL)
     for name, tokens in (("a", "2"), ("b", "3")):
         setting = f"speculative_config.num_speculative_tokens={tokens}"
-        assert _code("run", str(base / "small.yaml"), "--set", setting, "-o", str(base / name)) == 0
+        assert exit_code("run", str(base / "small.yaml"), "--set", setting, "-o", str(base / name)) == 0
     return base
-
-
-def _code(*arguments: str) -> object:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    return caught.value.code
 
 
 def _cut(file: str) -> Callable[[Path], object]:
@@ -90,7 +84,7 @@ def test_a_damaged_run_is_refused_in_one_line(
     is_of_steps = damage in [DAMAGES[name] for name in DAMAGES if "steps.parquet" in name]
     for command in (reports,) if is_of_steps else (reports, compares):
         capsys.readouterr()
-        assert _code(*command) == 2
+        assert exit_code(*command) == 2
         captured = capsys.readouterr()
         assert captured.err.count("\n") == 1
         assert str(tmp_path / "a") in captured.err
@@ -105,7 +99,7 @@ def test_a_report_of_a_scenario_that_is_none_is_refused_in_one_line(
     shutil.copytree(runs, tmp_path, dirs_exist_ok=True)
     damage(tmp_path / "a")
     capsys.readouterr()
-    assert _code("report", str(tmp_path / "a")) == 2
+    assert exit_code("report", str(tmp_path / "a")) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -130,5 +124,5 @@ def test_a_summary_of_right_shape_and_wrong_content_is_no_bug_of_ours(
     shutil.copytree(runs, tmp_path, dirs_exist_ok=True)
     damage(tmp_path / "a")
     for pair, form in (("ba", "--json"), ("ab", "--markdown")):
-        assert _code("compare", *(str(tmp_path / name) for name in pair), form) == 0
+        assert exit_code("compare", *(str(tmp_path / name) for name in pair), form) == 0
         assert capsys.readouterr().err == ""

@@ -8,19 +8,18 @@ from typing import Literal
 
 import pytest
 
-from specsim.cli.app import main
 from specsim.config.base import Spec
 from specsim.speculation import VERIFIERS, BuildContext, TokenVerifier
+from tests.cli.command import exit_code
 
 TRACE = Path(__file__).parents[2] / "scenarios" / "traces" / "smollm2_exit24_t0.7.npz"
 WORKED = ("--target", ".5,.3,.2", "--draft", ".2,.3,.5", "--requests", "1000")
 
 
 def _run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(["prove", *words])
-    out, err = capsys.readouterr()
-    return int(left.value.code or 0), out, err
+    code = exit_code("prove", *words)
+    assert isinstance(code, int)
+    return code, *capsys.readouterr()
 
 
 def test_a_lossless_rule_passes(capsys: pytest.CaptureFixture[str]) -> None:

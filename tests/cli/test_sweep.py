@@ -10,8 +10,8 @@ import pytest
 
 from specsim.cli import progress as progress_line
 from specsim.cli import sweep as command
-from specsim.cli.app import main
 from specsim.sweep import Progress
+from tests.cli.command import exit_code
 from tests.sweep.small import SMALL
 
 
@@ -24,9 +24,7 @@ def small(tmp_path: Path) -> str:
 
 
 def _run(*arguments: str) -> int | str | None:
-    with pytest.raises(SystemExit) as caught:
-        main(["sweep", *arguments])
-    return caught.value.code
+    return exit_code("sweep", *arguments)
 
 
 def test_a_sweep_prints_a_headline_and_a_row_a_point(small: str, capsys: pytest.CaptureFixture[str]) -> None:
