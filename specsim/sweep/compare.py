@@ -18,6 +18,12 @@ from specsim.sweep.paired import KeptTables, change_intervals, other_prompts
 
 _PART_OF_TRACE = ("domain", "language")
 """Keys of a trace that choose among its prompts."""
+ONE_SIDED = {
+    "energy_per_token_joules": "joules",
+    "usd_per_mtok": "dollars",
+    "request_goodput": "goodput",
+}
+"""Metrics of an arm that a result may lack, and what they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +147,6 @@ def failures(
     if faults:
         raise ConfigError([Fault("", None, None, "", fault) for fault in faults])
     return tuple(failed)
-
-
-ONE_SIDED = {
-    "energy_per_token_joules": "joules",
-    "usd_per_mtok": "dollars",
-    "request_goodput": "goodput",
-}
-"""Metrics of an arm that a result may lack, and what they are called."""
 
 
 def _one_sided(*runs: tuple[NamedRun, Mapping[str, Figure]]) -> Iterator[str]:

@@ -67,7 +67,11 @@ def compare_sweeps(
 def _one_sided(*sweeps: tuple[str, SweepTable]) -> Iterator[str]:
     for metric, noun in ONE_SIDED.items():
         column = f"baseline.{metric}"
-        lacking = [name for name, table in sweeps if not any(map(number_of, table.columns.get(column, ())))]
+        lacking = [
+            name
+            for name, table in sweeps
+            if all(number_of(figure) is None for figure in table.columns.get(column, ()))
+        ]
         if len(lacking) == 1:
             yield f"No {noun} are compared: {lacking[0]} has none; its runs say why"
 

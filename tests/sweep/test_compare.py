@@ -321,6 +321,17 @@ def test_a_gate_on_sweeps_names_the_point() -> None:
     assert both.failures[0].endswith(", and at 1 more points")
 
 
+@pytest.mark.parametrize(("slo", "lacking"), [("{p99_tpot_ms: 0.001}", []), ("{}", ["goodput"])])
+def test_a_goodput_of_nothing_is_known_and_one_without_objectives_is_not(
+    slo: str, lacking: list[str]
+) -> None:
+    old, new = (_sweep("K=1,2", settings=(f"slo={one}",)) for one in ("{p99_tpot_ms: 1e9}", slo))
+    found = compare_sweeps(("a", old), ("b", new))
+    assert [sentence.split()[1] for sentence in found.one_sided] == lacking
+    if not lacking:
+        assert set(new.columns["baseline.request_goodput"]) == {0.0}
+
+
 def test_one_replication_has_no_interval() -> None:
     found = compare_sweeps(("a", _sweep("K=1,2")), ("b", _sweep("K=1,2", settings=("seed=1",))))
     assert all(delta.low is None for delta in found.deltas)
