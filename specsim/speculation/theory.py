@@ -68,7 +68,8 @@ def wall_time_improvement(acceptance_rate: float, lookahead: int, draft_cost_rat
 def operations_factor(acceptance_rate: float, lookahead: int, draft_operations_ratio: float = 0.0) -> float:
     """Speculative operations a token over baseline: (1 - α)(γĉ + γ + 1) / (1 - α^(γ+1)).
 
-    Leviathan et al. 2023, Theorem 3.11; ĉ is the draft's operations a token over the target's.
+    Leviathan et al. 2023, Theorem 3.11; ĉ is the draft's operations a token over the target's. A draft model
+    computes its own last token as well where all γ are kept, ĉ α^γ a round; the simulation counts that.
 
     Examples
     --------

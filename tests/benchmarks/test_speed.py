@@ -23,12 +23,14 @@ speculative_config: {model: llama-3.2-1b, num_speculative_tokens: 4, draft_sampl
 distributions: {kind: rates, acceptance_rate: 0.7}
 hardware: {target: h100-sxm}
 """
+_EXPLICIT = "distributions={kind: explicit, target: [.5, .3, .2], draft: [.2, .3, .5]}"
 _LOAD = "workload: {num_prompts: %d, max_concurrency: %d, prompt_tokens: 512, output_tokens: %d%s}"
 LOADS = {
     "one request": _LOAD % (1, 1, 100_000, ""),
     "batch of 64": _LOAD % (1280, 64, 256, ""),
     "batch of 64, lengths vary": _LOAD
     % (1280, 64, 256, ", prompt_tokens_stdev: 128, output_tokens_stdev: 64"),
+    "one request, explicit p and q": _LOAD % (1, 1, 20_000, ""),
 }
 
 
@@ -52,7 +54,8 @@ def test_output_tokens_a_second(load: str) -> None:
     from specsim.engine.simulate import simulate
     from specsim.scenario import scenario_of
 
-    scenario = scenario_of(parse(PAIR + LOADS[load]))
+    overrides = [_EXPLICIT] if "explicit" in load else []
+    scenario = scenario_of(parse(PAIR + LOADS[load]), overrides=overrides)
     simulate(scenario)
     reference = events_per_s()
     began = time.perf_counter()
