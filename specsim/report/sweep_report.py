@@ -126,6 +126,7 @@ def _what_if(sweep: SweepTable) -> tuple[WhatIf | None, str]:
     best = best_point(sweep)
     came_out = (row for row, status in enumerate(sweep.columns["status"]) if status == "ok")
     row = next(came_out, 0) if best is None else best[0]
+    # A name of a device before a figure inside it, which it would replace.
     settings = [
         f"{axis}={sweep.columns[axis][row]}"
         for axis in sorted(sweep.axes, key=lambda axis: axis.count("."))
@@ -195,21 +196,23 @@ def _point_table(sweep: SweepTable) -> HtmlTable:
             return estimate_cell(estimate)
         return ABSENT if estimate is None else figure(estimate.mean)
 
-    rows = [
-        (
-            str(sweep.columns["point"][rows[0]]),
-            *(short_value(sweep.columns[axis][rows[0]]) for axis in sweep.varied),
-            claim_of(sweep, rows),
+    rows = []
+    for at, replications in enumerate(points):
+        first = replications[0]
+        cells = [
+            str(sweep.columns["point"][first]),
+            *(short_value(sweep.columns[axis][first]) for axis in sweep.varied),
+            claim_of(sweep, replications),
             *(cell(name, at) for name in shown),
-            *([] if errors is None else [next((str(e) for e in map(errors.__getitem__, rows) if e), ABSENT)]),
-        )
-        for at, rows in enumerate(points)
-    ]
-    head = ("point", *map(label, sweep.varied), "speculation", *map(label, shown))
-    replications = f", {len(sweep)} runs" if len(sweep) > len(points) else ""
-    return HtmlTable(
-        f"{len(points)} points{replications}", (*head, *([] if errors is None else ["error"])), rows
-    )
+        ]
+        if errors is not None:
+            cells.append(next((str(errors[row]) for row in replications if errors[row]), ABSENT))
+        rows.append(tuple(cells))
+    head = ["point", *map(label, sweep.varied), "speculation", *map(label, shown)]
+    if errors is not None:
+        head.append("error")
+    runs = f", {len(sweep)} runs" if len(sweep) > len(points) else ""
+    return HtmlTable(f"{len(points)} points{runs}", tuple(head), rows)
 
 
 def _cell(key: str, value: JsonValue) -> str:
