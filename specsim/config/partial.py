@@ -43,7 +43,7 @@ def faults_across(spec_type: type[BaseModel], table: Table) -> list[Found]:
     return found
 
 
-def models_in(annotation: Any) -> list[type[BaseModel]]:
+def models_in(annotation: object) -> list[type[BaseModel]]:
     """Return the specs that stand in an annotation, those of a union or a collection as well."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
