@@ -145,12 +145,10 @@ class Pair:
             "device_limit_j": (
                 target.device_limit_j + draft.device_limit_j if draft else target.device_limit_j
             ),
-        }
-        columns["guessed_j"] = (
-            (target.guessed_j + draft.guessed_j if draft else target.guessed_j)
+            "guessed_j": (target.guessed_j + draft.guessed_j if draft else target.guessed_j)
             + _waiting_j(self.while_drafting.guessed_w, draft_ps)
-            + _waiting_j(self.while_verifying.guessed_w, target.duration_ps)
-        )
+            + _waiting_j(self.while_verifying.guessed_w, target.duration_ps),
+        }
         return Block(draft_ps, target.duration_ps, columns)
 
 
