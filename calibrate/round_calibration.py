@@ -133,8 +133,8 @@ def _powered(rounds: RoundMeasurements, on_fit: Callable[[int, int], None] | Non
         fit = _fit(rounds)
     except DomainError as error:
         return str(error)
-    units = (fit.nominal_sm_hz, fit.nominal_memory_hz)
-    held_out = hold_out_rounds(rounds, lambda rows: _fit(rows, *units), on_fit=on_fit)
+    nominal_hz = (fit.nominal_sm_hz, fit.nominal_memory_hz)
+    held_out = hold_out_rounds(rounds, lambda rows: _fit(rows, *nominal_hz), on_fit=on_fit)
     return RoundPower.of(fit, rounds, held_out=held_out)
 
 
