@@ -7,7 +7,7 @@ interpolated between batches, lookaheads or contexts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -44,7 +44,7 @@ class DeviceCosts(TypedDict):
     target_s: Grid
     """The pass that verifies, s."""
     draft_j: Grid | None
-    """Joules of the draft passes; null where unknown or withheld."""
+    """Joules of the draft passes; null where unknown or withheld, for a batch or altogether."""
     target_j: Grid | None
     draft_flops: Grid
     target_flops: Grid
@@ -176,26 +176,46 @@ def _costs(scenario: Scenario, profile: Accelerator, context_tokens: int, grid: 
         _priced_or_none(scenario, target, draft, batch, context_tokens, grid.lookaheads, notes)
         for batch in grid.batches
     ]
-    has_joules = profile.has_power
-    profiles = [profile] if draft is None else [profile, draft.profile]
-    if has_joules and any(one.is_power_estimated for one in profiles):
-        guessed = max((float(row.guessed_fraction.max()) for row in rows if row is not None), default=0.0)
-        has_joules = scenario.show_estimated_energy or is_shown(guessed)
-        share = f"up to {100.0 * guessed:.0f} % of them from guessed watts"
-        notes.append(f"joules: {share}" if has_joules else f"joules withheld: {share}")
-    elif not has_joules:
-        notes.append("joules unknown: the profile states no power")
+    joules = [row if row is None or _has_joules(scenario, profile, row) else None for row in rows]
+    has_joules = any(row is not None for row in joules)
+    notes += _notes_on_joules(profile, grid, rows, joules)
     return {
         "name": profile.name,
         "draft_s": _grid(rows, "draft_s"),
         "target_s": _grid(rows, "target_s"),
-        "draft_j": _grid(rows, "draft_j") if has_joules else None,
-        "target_j": _grid(rows, "target_j") if has_joules else None,
+        "draft_j": _grid(joules, "draft_j") if has_joules else None,
+        "target_j": _grid(joules, "target_j") if has_joules else None,
         "draft_flops": _grid(rows, "draft_flops"),
         "target_flops": _grid(rows, "target_flops"),
         "draft_flops_ratio": profile.draft_flops_ratio if isinstance(profile, UnitProfile) else None,
         "notes": [f"{profile.name}: {note}" for note in notes],
     }
+
+
+def _has_joules(scenario: Scenario, profile: Accelerator, row: _Priced) -> bool:
+    """Tell whether the joules of a batch are known, and bounded or asked for."""
+    is_bounded = scenario.show_estimated_energy or is_shown(float(row.guessed_fraction.max()))
+    return profile.has_power and is_bounded
+
+
+def _notes_on_joules(
+    profile: Accelerator, grid: _Grid, rows: Sequence[_Priced | None], shown: Sequence[_Priced | None]
+) -> Iterator[str]:
+    if not profile.has_power:
+        yield "joules unknown: the profile states no power"
+        return
+    shares = {
+        batch: float(row.guessed_fraction.max())
+        for batch, row in zip(grid.batches, rows, strict=True)
+        if row is not None
+    }
+    kept = {batch for batch, row in zip(grid.batches, shown, strict=True) if row is not None}
+    withheld = shares.keys() - kept
+    at = f" at batch {min(withheld)} and more" if kept and withheld else ""
+    for word, batches in (("joules", kept), (f"joules withheld{at}", withheld)):
+        most = max((shares[batch] for batch in batches), default=0.0)
+        if most:
+            yield f"{word}: up to {100.0 * most:.0f} % of them from guessed watts"
 
 
 def _deployed(scenario: Scenario, profile: Accelerator) -> tuple[Deployed, Deployed | None]:

@@ -132,6 +132,19 @@ def test_batches_that_do_not_fit_are_null_and_noted(small_scenario: Scenario) ->
     assert any("lacks" in note for note in device["notes"])
 
 
+def test_joules_are_withheld_at_the_batches_that_rest_mostly_on_guessed_watts() -> None:
+    devices = _tables(load_scenario("chat_8b"))["devices"]
+    assert isinstance(devices, list)
+    device = devices[0]
+    is_known = [row is not None for row in device["target_j"]]
+    assert is_known == sorted(is_known, reverse=True)
+    assert is_known[0]
+    assert not is_known[-1]
+    kept, withheld = (note for note in device["notes"] if "guessed watts" in note)
+    assert re.search(r"joules: up to [1-4]\d % of them from guessed watts", kept)
+    assert re.search(r"joules withheld at batch \d+ and more: up to [5-9]\d % of them", withheld)
+
+
 def test_joules_from_guessed_watts_are_withheld_unless_asked_for(small_scenario: Scenario) -> None:
     quiet = small_scenario.model_copy(update={"show_estimated_energy": False})
     withheld, shown = (_tables(one)["devices"] for one in (quiet, small_scenario))

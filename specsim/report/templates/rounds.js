@@ -37,8 +37,8 @@ function operations(device, batchIndex, lookahead, acceptance, tokens) {
 }
 
 function joules(device, batchIndex, batch, lookahead, tokens, ownDraftS, draftS) {
-  if (device.target_j === null) return { baselineTokenJ: null, tokenJ: null };
-  const target = device.target_j[batchIndex];
+  const target = device.target_j === null ? null : device.target_j[batchIndex];
+  if (target === null) return { baselineTokenJ: null, tokenJ: null };
   const draftJ = device.draft_j[batchIndex][lookahead] * (ownDraftS > 0 ? draftS / ownDraftS : 1);
   return { baselineTokenJ: target[0] / batch, tokenJ: (draftJ + target[lookahead]) / (batch * tokens) };
 }
