@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def merged(lists: Iterable[tuple[str, ...]]) -> list[str]:
-    """Merge lists of names, each in its own order: a name that only some have keeps its place.
+    """Merge lists of names: the first keeps its order; a new name follows the one before it in its own list.
 
     Examples
     --------

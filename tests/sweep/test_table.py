@@ -68,7 +68,7 @@ def test_a_varied_seed_is_the_seed_of_its_rows() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefg"), unique=True).map(sorted).map(tuple), max_size=5))
-def test_merged_names_keep_the_order_of_every_list(lists: list[tuple[str, ...]]) -> None:
+def test_merged_names_are_all_there_once_in_the_order_of_the_first_list(lists: list[tuple[str, ...]]) -> None:
     found = merged(lists)
     assert sorted(found) == sorted({name for names in lists for name in names})
     for names in lists[:1]:
