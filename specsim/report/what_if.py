@@ -89,8 +89,8 @@ class WhatIf(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
-    """What is priced."""
+class _Sizes:
+    """Batches and lookaheads that are priced."""
 
     batches: tuple[int, ...]
     lookaheads: tuple[int, ...]
@@ -133,10 +133,10 @@ def what_if(
         Names of further profiles for the target; those that cannot run it are listed with the reason.
     """
     own = scenario.hardware.target
-    grid = _Grid(
+    sizes = _Sizes(
         tuple(sorted({*BATCHES, start["batch"]})), tuple(range(max(len(LOOKAHEADS), start["lookahead"] + 1)))
     )
-    found = [_costs(scenario, own, context_tokens, grid)]
+    found = [_costs(scenario, own, context_tokens, sizes)]
     absent = []
     # Costs in target steps belong to a pair of models, not to a device.
     for name in () if isinstance(own, UnitProfile) else devices:
@@ -144,7 +144,7 @@ def what_if(
             profile = load_profile(name)
             if profile == own or isinstance(profile, UnitProfile):
                 continue
-            costs = _costs(scenario, profile, context_tokens, grid)
+            costs = _costs(scenario, profile, context_tokens, sizes)
         except (ConfigError, DomainError) as error:
             absent.append(f"{name}: {error}")
             continue
@@ -153,13 +153,13 @@ def what_if(
         else:
             found.append(costs)
     return {
-        "batches": list(grid.batches),
-        "lookaheads": list(grid.lookaheads),
+        "batches": list(sizes.batches),
+        "lookaheads": list(sizes.lookaheads),
         "contexts": list(CONTEXTS),
         "context_tokens": context_tokens,
         "devices": found,
         "absent": absent,
-        "cache": _cache_bytes(scenario, grid),
+        "cache": _cache_bytes(scenario, sizes),
         "start": start,
     }
 
@@ -169,16 +169,16 @@ def shipped_devices() -> tuple[str, ...]:
     return names("hardware_profiles")
 
 
-def _costs(scenario: Scenario, profile: Accelerator, context_tokens: int, grid: _Grid) -> DeviceCosts:
+def _costs(scenario: Scenario, profile: Accelerator, context_tokens: int, sizes: _Sizes) -> DeviceCosts:
     target, draft = _deployed(scenario, profile)
     notes: list[str] = []
     rows = [
-        _priced_or_none(scenario, target, draft, batch, context_tokens, grid.lookaheads, notes)
-        for batch in grid.batches
+        _priced_or_none(scenario, target, draft, batch, context_tokens, sizes.lookaheads, notes)
+        for batch in sizes.batches
     ]
     joules = [row if row is None or _has_joules(scenario, profile, row) else None for row in rows]
     has_joules = any(row is not None for row in joules)
-    notes += _notes_on_joules(profile, grid, rows, joules)
+    notes += _notes_on_joules(profile, sizes, rows, joules)
     return {
         "name": profile.name,
         "draft_s": _grid(rows, "draft_s"),
@@ -199,17 +199,17 @@ def _has_joules(scenario: Scenario, profile: Accelerator, row: _Priced) -> bool:
 
 
 def _notes_on_joules(
-    profile: Accelerator, grid: _Grid, rows: Sequence[_Priced | None], shown: Sequence[_Priced | None]
+    profile: Accelerator, sizes: _Sizes, rows: Sequence[_Priced | None], shown: Sequence[_Priced | None]
 ) -> Iterator[str]:
     if not profile.has_power:
         yield "joules unknown: the profile states no power"
         return
     shares = {
         batch: float(row.guessed_fraction.max())
-        for batch, row in zip(grid.batches, rows, strict=True)
+        for batch, row in zip(sizes.batches, rows, strict=True)
         if row is not None
     }
-    kept = {batch for batch, row in zip(grid.batches, shown, strict=True) if row is not None}
+    kept = {batch for batch, row in zip(sizes.batches, shown, strict=True) if row is not None}
     withheld = shares.keys() - kept
     at = f" at batch {min(withheld)} and more" if kept and withheld else ""
     for word, batches in (("joules", kept), (f"joules withheld{at}", withheld)):
@@ -274,14 +274,14 @@ def _priced(
     )
 
 
-def _cache_bytes(scenario: Scenario, grid: _Grid) -> CacheBytes | None:
+def _cache_bytes(scenario: Scenario, sizes: _Sizes) -> CacheBytes | None:
     target, draft = _deployed(scenario, scenario.hardware.target)
     if isinstance(scenario.hardware.target, UnitProfile):
         return None
     tables: CacheBytes = {"draft_bytes": [], "target_bytes": []}
-    for batch in grid.batches:
+    for batch in sizes.batches:
         rows = [
-            _priced_or_none(scenario, target, draft, batch, context, grid.lookaheads, [])
+            _priced_or_none(scenario, target, draft, batch, context, sizes.lookaheads, [])
             for context in CONTEXTS
         ]
         tables["draft_bytes"].append(_grid(rows, "draft_bytes"))
