@@ -211,7 +211,7 @@ def _notes_on_joules(
     }
     kept = {batch for batch, row in zip(sizes.batches, shown, strict=True) if row is not None}
     withheld = shares.keys() - kept
-    at = f" at batch {min(withheld)} and more" if kept and withheld else ""
+    at = f" at batch {', '.join(map(str, sorted(withheld)))}" if kept else ""
     for word, batches in (("joules", kept), (f"joules withheld{at}", withheld)):
         most = max((shares[batch] for batch in batches), default=0.0)
         if most:

@@ -142,7 +142,19 @@ def test_joules_are_withheld_at_the_batches_that_rest_mostly_on_guessed_watts() 
     assert not is_known[-1]
     kept, withheld = (note for note in device["notes"] if "guessed watts" in note)
     assert re.search(r"joules: up to [1-4]\d % of them from guessed watts", kept)
-    assert re.search(r"joules withheld at batch \d+ and more: up to [5-9]\d % of them", withheld)
+    assert re.search(r"joules withheld at batch \d+: up to [5-9]\d % of them", withheld)
+
+
+def test_batches_whose_joules_are_withheld_are_named_wherever_they_lie() -> None:
+    power = "hardware.target.power.active_w=230", "hardware.target.power.cap_w=2000"
+    guess = "{source: prior, tag: estimated}"
+    sources = f"{{power: {{source: run, tag: measured}}, power.active_w: {guess}, power.clock_w: {guess}}}"
+    scenario = load_scenario("chat_8b", overrides=(*power, f"hardware.target.provenance={sources}"))
+    panel = what_if(scenario, context_tokens=640, start=_START)
+    joules = zip(panel["batches"], panel["devices"][0]["target_j"] or (), strict=True)
+    withheld = [batch for batch, row in joules if row is None]
+    assert {1, 256} < set(withheld) < set(panel["batches"])
+    assert f"joules withheld at batch {', '.join(map(str, withheld))}: " in panel["devices"][0]["notes"][-1]
 
 
 def test_joules_from_guessed_watts_are_withheld_unless_asked_for(small_scenario: Scenario) -> None:
