@@ -60,8 +60,8 @@ def predict_cells(calibration: Calibration, cells: Measurements) -> CellPredicti
     logs = log_times(at)
     time_s = np.exp(logs)
     measured = timed.cells
-    outside = _outside(cells.num_positions, measured.num_positions)
-    outside |= _outside(cells.context_tokens, measured.context_tokens)
+    outside = is_outside(cells.num_positions, measured.num_positions)
+    outside |= is_outside(cells.context_tokens, measured.context_tokens)
     return CellPredictions(
         cells=cells,
         time_s=time_s,
@@ -80,6 +80,8 @@ def _power(calibration: Calibration, cells: Measurements, time_s: Floats) -> Flo
     return powered.predict_power(cells, known_s)
 
 
-def _outside(values: Ints, measured: Ints) -> Bools:
-    outside: Bools = (values < measured.min()) | (values > measured.max())
+def is_outside(values: Floats | Ints, measured: Floats | Ints) -> Bools:
+    """Tell which values lie below the least or above the most that was measured, along the last axis."""
+    least, most = measured.min(axis=-1, keepdims=True), measured.max(axis=-1, keepdims=True)
+    outside: Bools = (values < least) | (values > most)
     return outside

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.measurements import RoundMeasurements, Texts, Trace
+from calibrate.predictions import is_outside
 from calibrate.regression import reach
 from calibrate.round_calibration import RoundCalibration, RoundPower, targets_of
 from calibrate.round_power import RoundPrediction
@@ -23,6 +24,7 @@ from specsim.errors import ConfigError, DomainError, Fault
 from specsim.results.statistics import student_quantile
 
 _COVERED = 0.975
+"""Level of the upper limit of a 95 % interval."""
 _SETTINGS = ("k", "batch", "power_cap_w", "sm_lock_mhz", "mem_mhz")
 
 
@@ -104,7 +106,7 @@ def _predict(calibration: RoundCalibration, cells: RoundMeasurements) -> tuple[F
 def _by_law(power: RoundPower, cells: RoundMeasurements) -> tuple[Floats, Bools]:
     measured = power.rounds
     known, asked = (_settings(one, power.fit.nominal_memory_hz) for one in (measured, cells))
-    outside = _is_outside(asked, known)
+    outside = is_outside(asked, known)
     _, other_batch, _, _, other_memory = outside
     refused = other_batch.copy()
     if not power.watches_sm_clock:
@@ -126,8 +128,8 @@ def _by_cost(cost: RoundCost, measured: RoundMeasurements, cells: RoundMeasureme
     depth, batch = cells.num_speculative_tokens, cells.num_sequences
     outside = np.array(
         [
-            _is_outside(depth, np.array(cost.depths)),
-            _is_outside(batch.astype(np.float64), np.array(cost.batches)),
+            is_outside(depth, np.array(cost.depths)),
+            is_outside(batch, np.array(cost.batches)),
             _is_other(cells.power_cap_w, measured.power_cap_w),
             _is_other(cells.sm_lock_hz, measured.sm_lock_hz),
             _is_other(cells.memory_clock_hz, measured.memory_clock_hz),
@@ -151,13 +153,6 @@ def _settings(rounds: RoundMeasurements, nominal_memory_hz: float) -> Floats:
             np.nan_to_num(rounds.memory_clock_hz, nan=nominal_memory_hz),
         ]
     )
-
-
-def _is_outside(values: Floats, measured: Floats) -> Bools:
-    outside: Bools = (values < measured.min(axis=-1, keepdims=True)) | (
-        values > measured.max(axis=-1, keepdims=True)
-    )
-    return outside
 
 
 def _is_other(values: Floats, measured: Floats) -> Bools:
