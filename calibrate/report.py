@@ -117,7 +117,7 @@ def _power_lines(title: str, power: RoundPower) -> Iterator[str]:
         if len(errors.values):
             yield _left_out(errors)
         if errors.kept:
-            kept = ", ".join(_or_none(one) for one in errors.kept)
+            kept = ", ".join("none" if math.isinf(one) else f"{one:g}" for one in errors.kept)
             yield f"  {_AXES[errors.axis]} of {kept} was not left out: the other rounds are too few"
 
 
@@ -136,7 +136,7 @@ def _step_table(found: CellPredictions) -> Iterator[str]:
         shape = f"{cells.num_positions[at]:9} {cells.num_sequences[at]:6} {cells.context_tokens[at]:7}"
         interval = f"{_US * found.low_s[at]:.4g} – {_US * found.high_s[at]:.4g}"
         note = "   outside what was measured" if found.is_outside[at] else ""
-        time_us, power_w = _US * found.time_s[at], _or_none(found.power_w[at])
+        time_us, power_w = _US * found.time_s[at], _or_dash(found.power_w[at])
         yield f"{cells.row[at]:6} {shape} {time_us:10.4g}   {interval}   {power_w}{note}"
 
 
@@ -170,7 +170,7 @@ def _round_table(found: RoundCellPredictions) -> Iterator[str]:
             _MJ * energy_j[at],
         )
         line = " ".join(
-            f"{_or_none(value):>{max(len(name), 7)}}" for name, value in zip(columns, values, strict=True)
+            f"{_or_dash(value):>{max(len(name), 7)}}" for name, value in zip(columns, values, strict=True)
         )
         note = f"   outside what was measured: {', '.join(found.outside[at])}" if found.outside[at] else ""
         yield line + note
@@ -180,5 +180,5 @@ def _title(target: str) -> str:
     return f"rounds of {target or 'an unnamed target'}"
 
 
-def _or_none(value: float) -> str:
+def _or_dash(value: float) -> str:
     return f"{value:.5g}" if math.isfinite(value) else "–"

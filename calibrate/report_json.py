@@ -149,7 +149,9 @@ def _round_power(power: RoundPower | str) -> Json:
     fit = power.fit
     return {
         "figures": [_figure(one) for one in fit.figures],
-        "not_told": [{"path": one.path, "reason": one.reason, "measure": one.cells} for one in power.untold],
+        "not_identified": [
+            {"path": one.path, "reason": one.reason, "measure": one.cells} for one in power.untold
+        ],
         "nominal_sm_mhz": fit.nominal_sm_hz / _MHZ if power.watches_sm_clock else None,
         "nominal_mem_mhz": fit.nominal_memory_hz / _MHZ if power.watches_memory_clock else None,
         "spread": power.spread,

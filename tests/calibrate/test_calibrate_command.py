@@ -148,7 +148,7 @@ def test_rounds_with_watts_give_their_law_under_caps_and_predictions(
     power = report["round_power"][""]
     figures = {one["path"]: one for one in power["figures"]}
     assert abs(figures["memory_s"]["value"] - FIGURES["memory_s"]) < 4 * figures["memory_s"]["standard_error"]
-    assert {one["path"] for one in power["not_told"]} >= {"host_s", "host_s_per_draft"}
+    assert {one["path"] for one in power["not_identified"]} >= {"host_s", "host_s_per_draft"}
     depths, caps = power["held_out"]
     assert (depths["left_out"], caps["left_out"], caps["kept"]) == ("k", "power_cap_w", [420.0])
     assert [one["value"] for one in depths["by_value"]] == [0.0, 3.0, 6.0]

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from calibrate import RoundMeasurements, Trace, trace_of
+from calibrate.report import text_lines
 from calibrate.round_calibration import RoundCalibration, RoundPower, calibrate_rounds
-from calibrate.round_held_out import QUANTITIES, hold_out_rounds
+from calibrate.round_held_out import QUANTITIES, RoundErrors, hold_out_rounds
 from calibrate.round_power import RoundPowerFit, fit_round_power
 from calibrate.round_predictions import RoundCellPredictions, predict_round_cells
 from specsim.errors import ConfigError, DomainError
@@ -145,6 +146,13 @@ def test_rounds_are_left_out_by_depth_and_by_cap_and_what_fits_need_is_kept(law:
     for errors in (depths, caps):
         assert max(errors.rms(name) for name in QUANTITIES) < 0.02
         assert all(abs(errors.mean(name)) <= errors.rms(name) for name in QUANTITIES)
+
+
+def test_rounds_without_a_cap_that_were_not_left_out_are_told_by_a_word(law: RoundPower) -> None:
+    kept = RoundErrors("power_cap_w", np.zeros(0), {}, (420.0, np.inf))
+    calibration = RoundCalibration("", law.rounds, "not fitted", (), replace(law, held_out=(kept,)))
+    lines = text_lines(Trace(rounds=law.rounds, name="f.csv"), None, rounds={"": calibration})
+    assert "  cap of 420, none was not left out: the other rounds are too few" in lines
 
 
 @pytest.mark.verification
