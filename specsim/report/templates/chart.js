@@ -100,10 +100,10 @@ function shortCount(count) {
   return count >= 1024 ? `${count / 1024}k` : String(count);
 }
 
-// Three significant digits.
+// Three significant digits, larger ones whole: the rule of the tables (specsim/report/numbers.py).
 function figure(value) {
   if (value === null || value === undefined) return "-";
-  if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(2);
+  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e9)) return value.toExponential(2);
   return Math.abs(value) >= 999.5 ? value.toFixed(0) : value.toPrecision(3);
 }
 
