@@ -10,6 +10,7 @@ from specsim.report.what_if import Start, WhatIf
 from specsim.results.metrics import Metrics
 from specsim.results.summary import number
 from specsim.scenario import Scenario
+from specsim.speculation.theory import expected_tokens
 
 _DEFAULT_ACCEPTANCE = 0.7
 """Where the slider begins if nothing was drafted."""
@@ -70,8 +71,6 @@ def fitted_acceptance(tokens_per_round: float | None, lookahead: int) -> float:
     lookahead
         Draft tokens a round.
     """
-    from specsim.speculation.theory import expected_tokens
-
     if tokens_per_round is None or lookahead == 0:
         return _DEFAULT_ACCEPTANCE
     low, high = 0.0, 1.0
@@ -83,8 +82,6 @@ def fitted_acceptance(tokens_per_round: float | None, lookahead: int) -> float:
 
 def opening_gain(panel: WhatIf) -> float | None:
     """Return the wall-time gain that the panel shows when it opens; None where its device lacks the batch."""
-    from specsim.speculation.theory import expected_tokens
-
     start, own = panel["start"], panel["devices"][0]
     row = panel["batches"].index(start["batch"])
     target_s, draft_s = own["target_s"][row], own["draft_s"][row]
