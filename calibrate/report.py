@@ -141,8 +141,8 @@ def _step_table(found: CellPredictions) -> Iterator[str]:
 
 
 def _round_table(found: RoundCellPredictions) -> Iterator[str]:
-    cells, said = found.cells, found.said
-    rate, energy_j = said.tokens_per_s(cells), said.energy_per_token_j(cells)
+    cells, prediction = found.cells, found.prediction
+    rate, energy_j = prediction.tokens_per_s(cells), prediction.energy_per_token_j(cells)
     columns = (
         "row",
         "k",
@@ -162,10 +162,10 @@ def _round_table(found: RoundCellPredictions) -> Iterator[str]:
             cells.num_speculative_tokens[at],
             cells.num_sequences[at],
             cells.power_cap_w[at],
-            _US * said.round_s[at],
+            _US * prediction.round_s[at],
             _US * found.low_s[at],
             _US * found.high_s[at],
-            said.power_w[at],
+            prediction.power_w[at],
             rate[at],
             _MJ * energy_j[at],
         )

@@ -201,8 +201,8 @@ def _step_predictions(found: CellPredictions) -> Iterator[dict[str, Json]]:
 
 
 def _round_predictions(found: RoundCellPredictions) -> Iterator[dict[str, Json]]:
-    cells, said = found.cells, found.said
-    rate, energy_j = said.tokens_per_s(cells), said.energy_per_token_j(cells)
+    cells, prediction = found.cells, found.prediction
+    rate, energy_j = prediction.tokens_per_s(cells), prediction.energy_per_token_j(cells)
     targets = targets_of(cells)
     for index in range(len(cells)):
         yield {
@@ -215,10 +215,10 @@ def _round_predictions(found: RoundCellPredictions) -> Iterator[dict[str, Json]]
             "power_cap_w": _finite(cells.power_cap_w[index]),
             "sm_lock_mhz": _finite(cells.sm_lock_hz[index] / _MHZ),
             "mem_mhz": _finite(cells.memory_clock_hz[index] / _MHZ),
-            "t_gpu_us": _finite(said.round_s[index] * _US),
+            "t_gpu_us": _finite(prediction.round_s[index] * _US),
             "low": _finite(found.low_s[index] * _US),
             "high": _finite(found.high_s[index] * _US),
-            "power_w": _finite(said.power_w[index]),
+            "power_w": _finite(prediction.power_w[index]),
             "tokens_per_s": _finite(rate[index]),
             "energy_mj": _finite(energy_j[index] * _MJ),
             "is_outside": bool(found.outside[index]),

@@ -33,7 +33,7 @@ class RoundCellPredictions:
     """Predictions of R rounds; arrays [R], NaN where nothing is said."""
 
     cells: RoundMeasurements
-    said: RoundPrediction
+    prediction: RoundPrediction
     """Time; power and clock by the law under caps, else NaN."""
     low_s: Floats
     """Lower limit of the 95 % interval of one more measured round: error of the figures, and misfit."""

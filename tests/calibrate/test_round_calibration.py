@@ -67,9 +67,9 @@ def test_figures_that_rounds_tell_come_back_within_their_errors(law: RoundPower)
 def test_a_cap_that_was_left_out_is_predicted(law: RoundPower) -> None:
     cells = made_up(grid()).take(made_up(grid()).power_cap_w == 320.0)
     found = _by_law(law, cells)
-    assert found.said.round_s == pytest.approx(cells.round_s, rel=0.02)
-    assert found.said.power_w == pytest.approx(cells.power_w, rel=0.02)
-    assert found.said.tokens_per_s(cells) == pytest.approx(cells.tokens_per_s, rel=0.02)
+    assert found.prediction.round_s == pytest.approx(cells.round_s, rel=0.02)
+    assert found.prediction.power_w == pytest.approx(cells.power_w, rel=0.02)
+    assert found.prediction.tokens_per_s(cells) == pytest.approx(cells.tokens_per_s, rel=0.02)
     assert ((found.low_s < cells.round_s) & (cells.round_s < found.high_s)).all()
     assert found.outside == ((),) * len(cells)
 
@@ -105,7 +105,7 @@ def test_a_cell_outside_what_was_measured_is_marked(
 ) -> None:
     found = _by_law(law, _rounds(pd.DataFrame([cell])))
     assert found.outside == (outside,)
-    assert np.isfinite(found.said.round_s[0]) == is_predicted
+    assert np.isfinite(found.prediction.round_s[0]) == is_predicted
     assert np.isfinite(found.high_s[0]) == is_predicted
 
 
@@ -114,7 +114,7 @@ def test_a_clock_that_no_row_watched_is_not_predicted(law: RoundPower) -> None:
     blind = replace(law.rounds, sm_lock_hz=nothing, sm_clock_hz=nothing, memory_clock_hz=nothing)
     cells = pd.DataFrame({"k": 3, "power_cap_w": 300, "sm_lock_mhz": [None, 1400], "mem_mhz": [None, 5001]})
     found = _by_law(replace(law, rounds=blind), _rounds(cells))
-    assert np.isfinite(found.said.round_s).tolist() == [True, False]
+    assert np.isfinite(found.prediction.round_s).tolist() == [True, False]
     assert found.outside == ((), ("sm_lock_mhz", "mem_mhz"))
 
 
@@ -124,7 +124,7 @@ def test_an_interval_of_a_depth_that_was_not_measured_has_the_error_of_depths_le
     fit = replace(law.fit, figures=tuple(replace(one, value=1.05 * one.value) for one in law.fit.figures))
     wrong = replace(law, held_out=hold_out_rounds(law.rounds, lambda rows: fit))
     cells = _rounds(pd.DataFrame({"k": [3, 2], "power_cap_w": 420}))
-    known, new = np.log(_by_law(wrong, cells).high_s / _by_law(law, cells).said.round_s)
+    known, new = np.log(_by_law(wrong, cells).high_s / _by_law(law, cells).prediction.round_s)
     assert new > 0.05 > known
 
 
@@ -175,9 +175,9 @@ def test_rounds_without_watts_have_a_cost_and_no_law() -> None:
     calibration = _costed(pd.DataFrame({"k": [1, 3, 5, 7]}))
     assert calibration.power is None
     found = _predict(calibration, _rounds(pd.DataFrame({"k": [4, 9], "acceptance_length": 3.0})))
-    assert found.said.round_s[0] == pytest.approx(7.6e-3)
-    assert found.low_s[0] <= found.said.round_s[0] <= found.high_s[0]
-    assert np.isnan([found.said.round_s[1], found.high_s[1], *found.said.power_w]).all()
+    assert found.prediction.round_s[0] == pytest.approx(7.6e-3)
+    assert found.low_s[0] <= found.prediction.round_s[0] <= found.high_s[0]
+    assert np.isnan([found.prediction.round_s[1], found.high_s[1], *found.prediction.power_w]).all()
     assert found.outside == ((), ("k",))
 
 
@@ -202,7 +202,7 @@ def test_a_cost_of_rounds_under_one_cap_says_nothing_of_another() -> None:
     calibration = _costed(pd.DataFrame({"k": [1, 3, 5, 7]}), power_cap_w=600)
     found = _predict(calibration, _rounds(pd.DataFrame({"k": 3, "power_cap_w": [600, None, 450]})))
     assert found.outside == ((), (), ("power_cap_w",))
-    assert np.isnan(found.said.round_s).tolist() == [False, False, True]
+    assert np.isnan(found.prediction.round_s).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(
