@@ -131,7 +131,7 @@ SOURCES: dict[str, tuple[Callable[[ConditionalDistributions], DraftSource], Veri
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 50),
     shorten=st.booleans(),

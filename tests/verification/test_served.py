@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from specsim.engine.prepare import Prepared, prepare
 from specsim.engine.round_source import check_rounds
 from specsim.errors import ConfigError
-from specsim.scenario import load_scenario
+from specsim.scenario import Scenario, load_scenario
 from specsim.speculation import DRAFT_SOURCES, VERIFIERS, Trace
 from specsim.speculation.ngram import counts_of_files, save_counts
 from tests.oracles.text_law import every_text, pair_of_64ths
@@ -62,12 +63,17 @@ def _prepared(folder: Path, column: str, *, is_certain: bool) -> Prepared:
     return prepare(load_scenario(SCENARIO, overrides=[f"distributions={given[column]}"]))
 
 
-def _is_served(prepared: Prepared, rule: str, source: str) -> bool:
+@cache
+def _named(rule: str, source: str) -> Scenario:
     settings = ", lenience: .5" if rule == "lenience" else ""
     overrides = [f"verifier={{kind: {rule}{settings}}}", f"draft_source={source}"]
-    named = load_scenario(
+    return load_scenario(
         f"{SCENARIO}distributions: {{kind: rates, acceptance_rate: .7}}\n", overrides=overrides
     )
+
+
+def _is_served(prepared: Prepared, rule: str, source: str) -> bool:
+    named = _named(rule, source)
     update = {"verifier": named.verifier, "draft_source": named.draft_source}
     try:
         check_rounds(replace(prepared, scenario=prepared.scenario.model_copy(update=update)))
