@@ -45,7 +45,9 @@ def _pair(number: int, *, size: int = 3, is_certain: bool = False) -> MarkovPair
 
 
 @pytest.mark.parametrize("num_pairs", THIN_AND_FULL)
-@pytest.mark.parametrize(("size", "lookahead"), [(2, 3), (3, 2), (4, 3)])
+@pytest.mark.parametrize(
+    ("size", "lookahead"), [pytest.param(2, 3, marks=pytest.mark.verification), (3, 2), (4, 3)]
+)
 @pytest.mark.parametrize("rule", CHAIN_RULES)
 def test_a_chain_rule_emits_the_targets_law(rule: str, size: int, lookahead: int, num_pairs: int) -> None:
     for number in range(num_pairs):
@@ -61,7 +63,14 @@ def test_a_chain_rule_emits_the_targets_law_after_a_greedy_draft(rule: str) -> N
 
 
 @pytest.mark.parametrize("num_pairs", THIN_AND_FULL)
-@pytest.mark.parametrize("rule", TREE_RULES)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        # The dearest by far; `kseq chains 2x2` and `kseq independent 3` stay.
+        pytest.param(rule, marks=pytest.mark.verification) if rule == "kseq independent 2,2" else rule
+        for rule in TREE_RULES
+    ],
+)
 def test_a_tree_rule_emits_the_targets_law(rule: str, num_pairs: int) -> None:
     verifier, source = TREE_RULES[rule]
     for number in range(num_pairs):
