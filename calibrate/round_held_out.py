@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from calibrate.measurements import RoundMeasurements
-from calibrate.round_power import RoundPrediction
+from calibrate.rounds import RoundPrediction
 from specsim.arrays import Bools, Floats
 from specsim.errors import DomainError
 

@@ -16,9 +16,8 @@ from calibrate.measurements import RoundMeasurements, Texts, Trace
 from calibrate.predictions import is_outside
 from calibrate.regression import reach
 from calibrate.round_calibration import RoundCalibration, RoundPower, targets_of
-from calibrate.round_power import RoundPrediction
 from calibrate.round_told import log_slopes
-from calibrate.rounds import RoundCost
+from calibrate.rounds import RoundCost, RoundPrediction
 from specsim.arrays import Bools, Floats
 from specsim.errors import ConfigError, DomainError, Fault
 from specsim.results.statistics import student_quantile

@@ -13,12 +13,30 @@ import numpy as np
 
 from calibrate.measurements import RoundMeasurements
 from calibrate.regression import reach
-from calibrate.round_power import RoundPrediction
 from specsim.arrays import Bools, Floats, Ints
 from specsim.errors import DomainError
 from specsim.results.statistics import student_quantile
 
 _LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPrediction:
+    """What is said of R rounds; arrays [R], NaN where nothing is."""
+
+    round_s: Floats
+    power_w: Floats
+    """Of all devices, W."""
+    clock_fraction: Floats
+    """Of the nominal clock."""
+
+    def tokens_per_s(self, rounds: RoundMeasurements) -> Floats:
+        """Return the output of all sequences, tokens/s, at the measured acceptance lengths."""
+        return rounds.num_sequences * rounds.acceptance_length / self.round_s
+
+    def energy_per_token_j(self, rounds: RoundMeasurements) -> Floats:
+        """Return the energy of an output token, J."""
+        return self.power_w / self.tokens_per_s(rounds)
 
 
 @dataclass(frozen=True, slots=True)

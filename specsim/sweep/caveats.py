@@ -39,7 +39,7 @@ def shared_caveats(
     *,
     is_replicated: bool,
 ) -> list[SharedCaveat]:
-    """Return the caveats of all points together, the gravest first.
+    """Return the caveats of all points together, in the order of the first point where orders differ.
 
     Parameters
     ----------
