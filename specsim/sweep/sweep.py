@@ -230,7 +230,8 @@ class SweepJob:
 
     def _check_metrics(self, plan: SweepPlan, rows: Rows) -> None:
         """Refuse a metric that no run has, before more are made for its sake."""
-        metrics = {self.repeats.metric, self.metric if self._looks_at_metric else None} - {None}
+        is_asked = self._looks_at_metric or self.metric != DEFAULT_METRIC
+        metrics = {self.repeats.metric, self.metric if is_asked else None} - {None}
         if metrics and rows.num_failed < len(rows):
             table = rows.table(plan, self.seed, {})
             for metric in metrics:

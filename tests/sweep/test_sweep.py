@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from specsim.engine.simulate import simulate
-from specsim.errors import ConfigError
+from specsim.errors import ConfigError, DomainError
 from specsim.scenario import load_scenario
 from specsim.sweep import Progress, Repeats, SweepJob, SweepTable, cluster_workers, in_process
 from specsim.sweep.workers import Workers
@@ -34,6 +34,14 @@ def _run(job: SweepJob, folder: Path | None = None, workers: Workers | None = No
     seen: list[Progress] = []
     table = job.run(workers=workers or in_process(), folder=folder, progress=seen.append)
     return table, seen[-1].num_simulated if seen else 0
+
+
+def test_a_metric_that_no_run_has_is_refused_and_what_was_simulated_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(DomainError, match="no metric 'tpott'"):
+        _run(SweepJob.of(SMALL, ["K=1,3"], metric="tpott"), tmp_path)
+    assert not any((tmp_path / name).exists() for name in FILES)
+    _, num_simulated = _run(SweepJob.of(SMALL, ["K=1,3"], metric="request_throughput"), tmp_path)
+    assert num_simulated == 0
 
 
 def test_a_row_is_what_a_single_run_gives() -> None:
