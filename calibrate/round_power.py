@@ -70,6 +70,8 @@ _PULL, _PULL_UNLOCKED = 0.02, 0.06
 """Weight of one unit, as the relative error of one cell; caps alone tell less."""
 _MIN_FRACTION = 0.2
 """Lowest clock under a cap: 387 of 1,700 MHz on an RTX 3090 at 175 W (thc1006, CC0 1.0, 2025)."""
+_MOST_ACTIVE_SHARE = 0.9
+"""Most of a cap that active power takes while a fit looks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,11 @@ class RoundPowerFit:
     def values(self) -> dict[str, float]:
         """Figures by name; the host's are 0 where the rows could not tell them."""
         return {**_NO_HOST, **{one.path: one.value for one in self.figures}}
+
+    @property
+    def least_cap_w(self) -> float:
+        """Cap that active power nearly fills, W: below it the law is not that of the figures."""
+        return self.values["active_w"] / _MOST_ACTIVE_SHARE
 
     def predict(self, rounds: RoundMeasurements) -> RoundPrediction:
         """Return time, power and clock of rounds; a row without a cap is not capped."""
@@ -188,7 +195,7 @@ def predict_rounds(
     time_s, power_w, clock = nothing.copy(), nothing.copy(), nothing.copy()
     for rows, cap_w, highest in _settings(rounds, nominal_sm_hz, highest_fraction):
         curve = PowerCurve(
-            active_w=min(values["active_w"], 0.9 * cap_w),
+            active_w=min(values["active_w"], _MOST_ACTIVE_SHARE * cap_w),
             clock_w=values["clock_w"],
             cap_w=cap_w,
             knee_fraction=values["knee_fraction"],

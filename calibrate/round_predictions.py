@@ -2,7 +2,8 @@
 
 Rounds of a target with watts are predicted by their law under caps, others by their cost. A cell outside what
 was measured is marked. The law goes on beyond the depths, caps and clocks that it was fitted to; a cost does
-not, and neither goes on to another batch or to a kind of clock that no row watched: then nothing is said.
+not, and neither goes on to another batch or to a kind of clock that no row watched, nor the law to a cap that
+active power nearly fills: then nothing is said.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ def _by_law(power: RoundPower, cells: RoundMeasurements) -> tuple[Floats, Bools]
     known, asked = (_settings(one, power.fit.nominal_memory_hz) for one in (measured, cells))
     outside = is_outside(asked, known)
     _, other_batch, _, _, other_memory = outside
-    refused = other_batch.copy()
+    is_filled = cells.power_cap_w < power.fit.least_cap_w
+    outside[_SETTINGS.index("power_cap_w")] |= is_filled
+    refused = other_batch | is_filled
     if not power.watches_sm_clock:
         refused |= np.isfinite(cells.sm_lock_hz)
     if not power.watches_memory_clock:
