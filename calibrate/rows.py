@@ -83,6 +83,8 @@ def trace_of(
         raise _error(file, "holds no rows")
     noted = [*warnings, *_unknown_columns(table, file)]
     is_round = is_given(table["k"]) if "k" in table else np.zeros(len(table), dtype=bool)
+    if "k" in table and {"phase", "positions"}.isdisjoint({*table.columns, *header}):
+        is_round[:] = True  # No row can be a step: one without k is a faulty round.
     found: dict[str, ModelSpec] = dict(models or {})
     dropped: list[tuple[int, str]] = []
     lookup = partial(_model_of, found, file)

@@ -184,6 +184,25 @@ def test_acceptance_beyond_the_draft_is_refused(tmp_path: Path) -> None:
         read_trace(_write(tmp_path, rounds))
 
 
+def test_a_row_without_k_among_rounds_is_a_round_without_k(tmp_path: Path) -> None:
+    ks = [*range(1, 12), None]
+    rounds = pd.DataFrame({"k": ks, "acceptance_length": 1.5, "tokens_per_s": 350.0})
+    trace = read_trace(_write(tmp_path, rounds))
+    assert (trace.steps, trace.num_dropped) == (None, 1)
+    assert "k: is missing; dropped 1 row" in str(trace.warnings[0])
+    with pytest.raises(ConfigError, match="k: is missing"):
+        read_cells(_write(tmp_path, rounds), defaults=Defaults())
+
+
+def test_idle_windows_may_stand_beside_rounds(tmp_path: Path) -> None:
+    rounds = pd.DataFrame({"k": [1, 2], "acceptance_length": 1.5, "tokens_per_s": 350.0})
+    idle = pd.DataFrame({"phase": ["idle"], "energy_mj": [500.0], "window_s": [5.0]})
+    trace = read_trace(_write(tmp_path, pd.concat([rounds, idle], ignore_index=True)))
+    assert trace.rounds is not None
+    assert trace.steps is not None
+    assert (len(trace.rounds), len(trace.steps)) == (2, 1)
+
+
 def test_cells_to_predict_need_no_times(tmp_path: Path) -> None:
     cells = read_cells(_write(tmp_path, _ROWS.drop(columns="t_gpu_us")), defaults=Defaults())
     assert cells.steps is not None
