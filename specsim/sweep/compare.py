@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from specsim.errors import ConfigError, Fault
+from specsim.results.reading import percent
 from specsim.results.summary import Summary, finite, number
 from specsim.streams import RandomStreams
 from specsim.sweep.changes import Change, changes
@@ -115,7 +116,7 @@ def compare_runs(before: NamedRun, after: NamedRun, gates: Sequence[Gate] = ()) 
         tuple(_run_changes(before.summary, after.summary)),
         tuple(deltas),
         (unpaired is None) if num_prompts > 1 else None,
-        basis if num_prompts > 1 else "No intervals: a run has one prompt only",
+        basis + _left_out(before, after) if num_prompts > 1 else "No intervals: a run has one prompt only",
         len(gates),
         failed,
         tuple(_one_sided((before, old), (after, new))),
@@ -167,6 +168,24 @@ def _why(metric: str, summary: Summary) -> str:
     arms = (summary["baseline"], summary["speculation"] or {})
     guessed = max(number(arm, "guessed_energy_fraction") or 0.0 for arm in arms)
     return f"{100 * guessed:.0f} % of its joules come from guessed watts (show_estimated_energy shows them)"
+
+
+def _left_out(before: NamedRun, after: NamedRun) -> str:
+    """Say how far off the profiles of two runs are, where one is better known than the other."""
+    profiles = [run.summary["provenance"] for run in (before, after)]
+    known = [(profile.get("profile_kind"), profile.get("held_out_error")) for profile in profiles]
+    if known[0] == known[1] or any(kind == "unit" for kind, _ in known):
+        return ""
+    first, second = (f"{profile.get('profile')}'s {_error(profile)}" for profile in profiles)
+    return f". They leave out how far off step times are: {first}; {second}"
+
+
+def _error(profile: Mapping[str, JsonValue]) -> str:
+    error = profile.get("held_out_error")
+    if isinstance(error, float):
+        return f"{percent(error)} on measured runs"
+    is_fitted = profile.get("profile_kind") == "fitted"
+    return "by how much is not known" if is_fitted else "10–30 %, as is usual of a datasheet, not calibrated"
 
 
 def _verdict(summary: Summary) -> str:

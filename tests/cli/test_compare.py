@@ -113,6 +113,24 @@ def test_figures_of_the_configuration_are_rounded_and_long_ones_cut_but_not_in_j
     assert max(map(len, out.splitlines())) < 140
 
 
+def test_profiles_that_are_not_known_alike_are_told_beside_the_intervals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--set", "workload.num_prompts=2", "--set", "workload.output_tokens=8")
+    for name in ("h100-sxm", "a100-sxm-80g", "rtx-5090", "l40s"):
+        assert exit_code("run", "chat_8b", "--hardware", name, *few, "-o", str(tmp_path / name)) == 0
+    capsys.readouterr()
+
+    def told(*names: str) -> str:
+        assert exit_code("compare", *(str(tmp_path / name) for name in names)) == 0
+        return capsys.readouterr().out.partition("They leave out how far off step times are: ")[2]
+
+    measured, usual = "h100-sxm's 5.9 % on measured runs", "rtx-5090's 10–30 %, as is usual of a datasheet"
+    assert told("h100-sxm", "rtx-5090").startswith(f"{measured}; {usual}")
+    assert told("h100-sxm", "a100-sxm-80g").startswith(f"{measured}; a100-sxm-80g's 4.9 % on measured runs.")
+    assert told("l40s", "rtx-5090") == ""
+
+
 @pytest.mark.parametrize("kind", ["run", "sweep"])
 def test_what_only_one_side_knows_is_said_with_the_reason(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
