@@ -60,7 +60,7 @@ def fit(
         typer.Option(metavar="CELLS", help="Steps and rounds to predict, in the trace's own columns."),
     ] = None,
     threshold: Annotated[
-        float, typer.Option(min=0.0, help="Held-out error above which the exit code is 1.")
+        float, typer.Option(min=0.0, help="Held-out error of step time above which the exit code is 1.")
     ] = 0.1,
     plot: Annotated[
         Path | None, typer.Option(metavar="PICTURE", help="Predicted against measured, and residuals (.png).")
