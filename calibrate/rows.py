@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
@@ -98,9 +99,9 @@ def trace_of(
         rows = DeclaredRows(table[is_round], columns, header, file, numbers[is_round])
         rounds = _rounds(rows, lookup)
         dropped += rows.dropped
-    noted += dropped_warnings(sorted(dropped), file)
+    reasons = dropped_warnings(sorted(dropped), file)
+    noted += reasons
     if len(dropped) > MAX_BAD_FRACTION * len(table):
-        reasons = [Fault(file, None, None, fault.path, fault.message) for fault in noted[-3:]]
         raise ConfigError(
             [Fault(file, None, None, "", f"{len(dropped)} of {len(table)} rows cannot be used"), *reasons]
         )
@@ -203,7 +204,7 @@ def _rounds(rows: DeclaredRows, lookup: _Lookup) -> RoundMeasurements | None:
     rows.drop(length < 1, "acceptance_length", "is less than 1: it counts the bonus token")
     batch, rate = rows.whole("batch"), rows.number("tokens_per_s")
     power = rows.number("mean_power_w")
-    shared = _shared(rows, rows.text("model"), lookup)
+    shared = _shared(rows, rows.text("model"), partial(_named_target, lookup))
     kept = rows.kept
     if not kept.size:
         return None
@@ -217,6 +218,15 @@ def _rounds(rows: DeclaredRows, lookup: _Lookup) -> RoundMeasurements | None:
         power_w=power,
     )
     return whole.take(kept)
+
+
+def _named_target(lookup: _Lookup, name: str, number: int) -> ModelSpec:
+    """Return the target of rounds, or say that rounds do without."""
+    try:
+        return lookup(name, number)
+    except ConfigError as error:
+        hint = "rounds may leave model out"
+        raise ConfigError([replace(one, message=f"{one.message}; {hint}") for one in error.faults]) from None
 
 
 def _indexed(names: Texts, rows: DeclaredRows, lookup: _Lookup) -> tuple[Ints, tuple[ModelSpec, ...]]:

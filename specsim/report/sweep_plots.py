@@ -195,7 +195,8 @@ def _pareto(points: pd.DataFrame) -> Iterator[Plot]:
     energy = "speculation.energy_per_token_joules"
     if not (_is_known(points, latency) and _is_known(points, throughput)):
         return
-    has_energy = _is_known(points, energy)
+    num_without = int(points[energy].isna().sum()) if _is_known(points, energy) else len(points)
+    has_energy = num_without == 0
     criteria = [points[latency], -points[throughput], *([points[energy]] if has_energy else [])]
     costs = np.column_stack([np.asarray(one, dtype=np.float64) for one in criteria])
     marked = points.assign(is_best=not_dominated(costs))
@@ -209,12 +210,19 @@ def _pareto(points: pd.DataFrame) -> Iterator[Plot]:
         "Latency, throughput" + (" and energy" if has_energy else ""),
         f"Not dominated (none is better in one and as good in the rest): {len(best)} of {len(points)} points,"
         f" {' to '.join(dict.fromkeys(ends))}."
-        + (" Larger marks: more joules a token." if has_energy else ""),
+        f"{_of_joules(num_without, len(points))}",
         lambda axes: plot_pareto(
             marked, axes, x=latency, y=throughput, energy=energy if has_energy else None, is_best="is_best"
         ),
         height_in=3.6,
     )
+
+
+def _of_joules(num_without: int, num_points: int) -> str:
+    """Say what joules are in a picture; a device that has none must not drop out of it."""
+    if num_without == 0:
+        return " Larger marks: more joules a token."
+    return "" if num_without == num_points else f" Joules do not count: {num_without} points have none."
 
 
 def _is_known(points: pd.DataFrame, name: str) -> bool:

@@ -246,3 +246,20 @@ def test_a_column_of_no_trace_is_not_written(tmp_path: Path) -> None:
 
 def test_long_lists_of_rows_are_cut() -> None:
     assert describe_rows(list(range(1, 40, 2))).endswith("13, 15, …)")
+
+
+def test_rounds_of_a_target_without_a_preset_are_told_to_leave_it_out(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.csv"
+    path.write_text("# device: rtx-5090\nmodel,k,acceptance_length,tokens_per_s\nmy-27b,1,1.8,100\n")
+    with pytest.raises(ConfigError, match=r"no model 'my-27b'.*; rounds may leave model out"):
+        read_trace(path)
+
+
+def test_every_reason_is_told_where_too_many_rows_cannot_be_used(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.csv"
+    rows = ["1,0.5,100,1", "1,1.5,0,1", "1,2.5,100,1", "1,1.5,100,0", "-1,1.5,100,1"]
+    path.write_text("# device: x\nk,acceptance_length,tokens_per_s,batch\n" + "\n".join(rows) + "\n")
+    with pytest.raises(ConfigError) as caught:
+        read_trace(path)
+    told = [fault.path for fault in caught.value.faults[1:]]
+    assert told == ["acceptance_length", "tokens_per_s", "acceptance_length", "batch", "k"]

@@ -230,6 +230,18 @@ def test_not_dominated_is_the_definition() -> None:
     assert not_dominated(costs).tolist() == expected
 
 
+def test_points_without_joules_stay_among_those_that_may_be_best() -> None:
+    sweep = _sweep()
+    energy = [None if batch == 512 else 1.0 for batch in sweep.columns[_BATCH]]
+    columns = {**sweep.columns, "speculation.energy_per_token_joules": energy}
+    some = SweepTable(sweep.axes, columns, sweep.about)  # type: ignore[arg-type]
+    (plot,) = [plot for plot in sweep_plots(some) if plot.name == "pareto"]
+    assert plot.title == "Latency, throughput"
+    assert "Joules do not count: 10 points have none." in plot.reading
+    without = [plot.reading for plot in sweep_plots(sweep) if plot.name == "pareto"]
+    assert without == [plot.reading.replace(" Joules do not count: 10 points have none.", "")]
+
+
 def test_unknown_costs_are_never_best_and_beat_none() -> None:
     assert not_dominated(np.array([[np.nan, 0.0], [1.0, 1.0]])).tolist() == [False, True]
 
