@@ -209,8 +209,7 @@ def _pareto(points: pd.DataFrame) -> Iterator[Plot]:
         "pareto",
         "Latency, throughput" + (" and energy" if has_energy else ""),
         f"Not dominated (none is better in one and as good in the rest): {len(best)} of {len(points)} points,"
-        f" {' to '.join(dict.fromkeys(ends))}."
-        f"{_of_joules(num_without, len(points))}",
+        f" {' to '.join(dict.fromkeys(ends))}." + _of_joules(num_without, len(points)),
         lambda axes: plot_pareto(
             marked, axes, x=latency, y=throughput, energy=energy if has_energy else None, is_best="is_best"
         ),
