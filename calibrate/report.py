@@ -24,12 +24,14 @@ def text_lines(
     calibration: Calibration | None,
     *,
     rounds: Mapping[str, RoundCalibration],
+    threshold: float,
     predicted_steps: CellPredictions | None = None,
     predicted_rounds: RoundCellPredictions | None = None,
 ) -> Iterator[str]:
     """Yield the report, the verdict first; the arguments are those of `calibrate.report_json.as_json`."""
     if calibration is not None:
         yield from _verdict(calibration)
+    yield from (_round_verdict(one, threshold) for one in rounds.values() if one.error is not None)
     yield f"{trace.name}: {trace.num_rows} rows, {trace.num_dropped} dropped"
     yield from (f"  {warning}" for warning in trace.warnings)
     if calibration is not None:
@@ -56,6 +58,12 @@ def _verdict(calibration: Calibration) -> Iterator[str]:
             f"A table of the measured points predicts points left out better: {choice.table_error:.1%} "
             f"against {choice.error:.1%}; use kind: table inside what was measured"
         )
+
+
+def _round_verdict(calibration: RoundCalibration, threshold: float) -> str:
+    word = "PASS" if calibration.passes(threshold) else "FAIL"
+    error = f"tokens/s {calibration.error:.1%} rms"
+    return f"{word}  Held-out error of {_title(calibration.target)}: {error}, at most {threshold:.1%} allowed"
 
 
 def _figure_lines(calibration: Calibration) -> Iterator[str]:

@@ -27,6 +27,7 @@ def as_json(
     calibration: Calibration | None,
     *,
     rounds: Mapping[str, RoundCalibration],
+    threshold: float,
     predicted_steps: CellPredictions | None = None,
     predicted_rounds: RoundCellPredictions | None = None,
 ) -> dict[str, Json]:
@@ -40,6 +41,8 @@ def as_json(
         The fit of its steps; None where it has none.
     rounds
         What its rounds gave, by target.
+    threshold
+        Held-out error that is still good enough.
     predicted_steps, predicted_rounds
         Cells that were asked for; None where none were.
     """
@@ -54,6 +57,11 @@ def as_json(
         "rounds": {name: _round_cost(one) for name, one in rounds.items()},
         "round_power": {
             name: _round_power(one.power) for name, one in rounds.items() if one.power is not None
+        },
+        "round_verdicts": {
+            name: {"error": one.error, "threshold": threshold, "passed": one.passes(threshold)}
+            for name, one in rounds.items()
+            if one.error is not None
         },
     }
     if calibration is not None:

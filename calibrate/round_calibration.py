@@ -83,6 +83,19 @@ class RoundCalibration:
     power: RoundPower | str | None
     """The law under caps, or why there is none; None where the rounds hold no watts."""
 
+    @property
+    def error(self) -> float | None:
+        """Largest rms error of tokens/s on depths or caps left out, relative; None where none could be.
+
+        Of the law under caps where there is one, else of the cost.
+        """
+        held_out = self.power.held_out if isinstance(self.power, RoundPower) else self.held_out
+        return max((one.rms("tokens_per_s") for one in held_out if len(one.values)), default=None)
+
+    def passes(self, threshold: float) -> bool:
+        """Tell whether the error on rounds left out, where there is one, is within a threshold."""
+        return self.error is None or self.error <= threshold
+
 
 def calibrate_rounds(
     rounds: RoundMeasurements, *, on_fit: Callable[[int, int], None] | None = None

@@ -111,10 +111,26 @@ def test_rounds_alone_are_fitted_and_give_no_profile(
     )
     write_trace(path, table, header={"device": "h200-sxm"})
     assert _run("calibrate", path) == 0
-    assert "6 + 0.4·K + 0·(K+1)·B ms, K 1–7" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.startswith("PASS  Held-out error of rounds of an unnamed target: tokens/s 0.0% rms")
+    assert "6 + 0.4·K + 0·(K+1)·B ms, K 1–7" in said
     for option in ("-o", "--plot"):
         assert _run("calibrate", path, option, tmp_path / "x.yaml") == 2
         assert "there is no profile to fit" in capsys.readouterr().err
+
+
+def test_rounds_that_no_line_in_depth_follows_are_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rounds.csv"
+    table = pd.DataFrame({"k": [1, 3, 5, 7], "acceptance_length": 1.5, "tokens_per_s": [250, 240, 90, 200]})
+    write_trace(path, table, header={"device": "h200-sxm"})
+    assert _run("calibrate", path, "--json") == 1
+    said = capsys.readouterr()
+    assert "is above the threshold of 10.0%" in said.err
+    verdict = json.loads(said.out)["round_verdicts"][""]
+    assert not verdict["passed"]
+    assert verdict["error"] > verdict["threshold"] == 0.1
 
 
 def _write_rounds(path: Path, rounds: RoundMeasurements) -> Path:
