@@ -282,6 +282,13 @@ class Trace:
     """The file."""
 
 
+def is_outside(values: Floats | Ints, measured: Floats | Ints) -> Bools:
+    """Tell which values lie below the least or above the most that was measured, along the last axis."""
+    least, most = measured.min(axis=-1, keepdims=True), measured.max(axis=-1, keepdims=True)
+    outside: Bools = (values < least) | (values > most)
+    return outside
+
+
 def _joined_columns(
     parts: Sequence[Measurements] | Sequence[RoundMeasurements], models: list[ModelSpec]
 ) -> dict[str, NDArray[np.generic]]:

@@ -8,7 +8,7 @@ power is fitted to what was moved and computed in the measured time, so that no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,25 +112,17 @@ class PowerLaw:
     @property
     def busy_fraction(self) -> Floats:
         """FLOP/s over the datasheet peak, [R]."""
-        busy = np.zeros(len(self.cells))
-        for one in self._settings:
-            busy[one.rows] = one.parts.flops / self.cells.gpu_s[one.rows] / self._peak
-        return busy
+        return self._per_cell(lambda one: one.parts.flops / self.cells.gpu_s[one.rows] / self._peak)
 
     @property
     def is_at_cap(self) -> Bools:
         """Cells that draw their cap, [R]."""
-        cap_w = np.zeros(len(self.cells))
-        for one in self._settings:
-            cap_w[one.rows] = one.cap_w * one.parts.num_devices
+        cap_w = self._per_cell(lambda one: one.cap_w * one.parts.num_devices)
         return self.cells.power_w > _NEAR_CAP * cap_w
 
     def allowed_w(self, values: Mapping[str, float | None]) -> Floats:
         """Return the power at which a cap binds, of all devices, W, [R]."""
-        allowed_w = np.zeros(len(self.cells))
-        for one in self._settings:
-            allowed_w[one.rows] = self._curve(values, one).allowed_w * one.parts.num_devices
-        return allowed_w
+        return self._per_cell(lambda one: self._curve(values, one).allowed_w * one.parts.num_devices)
 
     def predict(self, values: Mapping[str, float | None]) -> tuple[Floats, Floats, Floats]:
         """Return time in s, power of all devices in W and clock fraction of the cells, [R] each."""
@@ -161,6 +153,12 @@ class PowerLaw:
             energy_j = curve.energy(here_s, np.ones_like(here_s), compute_j, memory_j)
             power_w[one.rows] = energy_j / here_s * parts.num_devices
         return power_w
+
+    def _per_cell(self, of: Callable[[_Setting], Floats | float]) -> Floats:
+        found = np.zeros(len(self.cells))
+        for one in self._settings:
+            found[one.rows] = of(one)
+        return found
 
     def _curve(self, values: Mapping[str, float | None], one: _Setting) -> PowerCurve:
         known = {path: value for path, value in values.items() if value is not None}

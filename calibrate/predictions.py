@@ -8,10 +8,10 @@ import numpy as np
 
 from calibrate.calibration import Calibration
 from calibrate.law import TimeLaw
-from calibrate.measurements import Measurements
+from calibrate.measurements import Measurements, is_outside
 from calibrate.parameters import PARAMETERS
 from calibrate.regression import jacobian, reach
-from specsim.arrays import Bools, Floats, Ints
+from specsim.arrays import Bools, Floats
 
 _NORMAL_95 = 1.96
 _NORMAL_MAD = 0.6745
@@ -78,10 +78,3 @@ def _power(calibration: Calibration, cells: Measurements, time_s: Floats) -> Flo
         return np.full(len(cells), np.nan)
     known_s = np.where(np.isnan(cells.time_s), time_s, cells.time_s)
     return powered.predict_power(cells, known_s)
-
-
-def is_outside(values: Floats | Ints, measured: Floats | Ints) -> Bools:
-    """Tell which values lie below the least or above the most that was measured, along the last axis."""
-    least, most = measured.min(axis=-1, keepdims=True), measured.max(axis=-1, keepdims=True)
-    outside: Bools = (values < least) | (values > most)
-    return outside

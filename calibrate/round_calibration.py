@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from calibrate.measurements import RoundMeasurements, Texts
+from calibrate.measurements import RoundMeasurements, Texts, is_outside
 from calibrate.round_held_out import RoundErrors, axis_of, hold_out_rounds
 from calibrate.round_power import PARAMETERS, RoundPowerFit, fit_round_power
 from calibrate.round_told import Untold, time_spread, untold
@@ -62,7 +62,7 @@ class RoundPower:
             if not len(errors.values):
                 continue
             measured, asked = axis_of(self.rounds, errors.axis), axis_of(cells, errors.axis)
-            beyond = (asked < measured.min()) | (asked > measured.max())
+            beyond = is_outside(asked, measured)
             inner = errors.take(~errors.is_end) if (~errors.is_end).any() else errors
             off = np.where(beyond, errors.rms("tokens_per_s"), inner.rms("tokens_per_s"))
             misfit = np.where(np.isin(asked, measured), misfit, np.maximum(misfit, off))

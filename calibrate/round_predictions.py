@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.measurements import RoundMeasurements, Texts, Trace
-from calibrate.predictions import is_outside
+from calibrate.measurements import RoundMeasurements, Texts, Trace, is_outside
 from calibrate.regression import reach
 from calibrate.round_calibration import RoundCalibration, RoundPower, targets_of
 from calibrate.round_told import log_slopes
